@@ -1,0 +1,1 @@
+"""The CosyVoice operator: turns CosyVoiceModel objects into staged, warm, versioned workers."""

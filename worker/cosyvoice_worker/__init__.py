@@ -1,0 +1,1 @@
+"""The CosyVoice worker: stages weights, maps them, and serves speech."""

@@ -1,0 +1,139 @@
+"""The channel between the front (no torch) and the engine process: msgpack messages behind a 4-byte length.
+
+The front creates a `socketpair` and hands one end to the engine by file descriptor: there is no path to guess, and the
+death of either side is an end of file on the other at once. Frames are limited, so a broken peer cannot make the other
+allocate without bound.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+LENGTH = struct.Struct(">I")
+MAX_FRAME_BYTES = 8 * 1024 * 1024
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
+    """Base of every message; `type` on the wire is the lower-case class name."""
+
+
+# ----- engine -> front ------------------------------------------------------------------------------------------------
+
+
+class Hello(Message, tag="hello"):
+    """First message of an engine process: it runs, and torch is about to be imported."""
+
+    pid: int
+
+
+class PhaseChanged(Message, tag="phase"):
+    """Loading entered `name` ("Import", "Map", "Build", "WarmUp"); `seconds` is how long the phase before it took."""
+
+    name: str
+    seconds: float = 0.0
+
+
+class Ready(Message, tag="ready"):
+    """Warmed up. `slowest_step` (seconds) is the longest wait between two beats of the warm-up."""
+
+    sample_rate: int
+    device: str
+    dtype: str
+    load: dict[str, float]
+    voices: list[str]
+    slowest_step: float = 0.0
+
+
+class Audio(Message, tag="audio"):
+    """One piece of a request's audio: signed 16-bit little-endian mono samples, already clipped."""
+
+    id: int
+    seq: int
+    s16: bytes
+
+
+class Done(Message, tag="done"):
+    """A request's end. `speech_tokens` and `speech_tokens_sha256` (over int32 little-endian ids) identify its content."""
+
+    id: int
+    speech_tokens: int
+    speech_tokens_sha256: str
+    seconds: float
+    cancelled: bool = False
+
+
+class Failed(Message, tag="error"):
+    """A request (`id` > 0) or the engine itself (`id` 0) failed. `outcome` holds the fields of a termination message."""
+
+    id: int
+    reason: str
+    message: str
+    phase: str = "Serve"
+    file: str | None = None
+    tensor: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+    status: int = 500
+
+
+class Beat(Message, tag="beat"):
+    """A sign of progress: `step` grows with every LM token, Euler step and chunk of request `id` (0 while loading)."""
+
+    id: int
+    step: int
+
+
+EngineMessage = Hello | PhaseChanged | Ready | Audio | Done | Failed | Beat
+
+
+# ----- front -> engine ------------------------------------------------------------------------------------------------
+
+
+class Synthesize(Message, tag="synthesize"):
+    """One request. `voice` None means the model's default voice. `deadline_seconds` counts from the receipt."""
+
+    id: int
+    text: str
+    voice: str | None
+    stream: bool
+    seed: int
+    speed: float = 1.0
+    instructions: str | None = None
+    deadline_seconds: float | None = None
+
+
+class Cancel(Message, tag="cancel"):
+    """Stop working on request `id`; the engine answers with Done(cancelled=True)."""
+
+    id: int
+
+
+class Shutdown(Message, tag="shutdown"):
+    """Finish nothing more and exit with 0."""
+
+
+FrontMessage = Synthesize | Cancel | Shutdown
+
+_encoder = msgspec.msgpack.Encoder()
+_engine_decoder = msgspec.msgpack.Decoder(EngineMessage)
+_front_decoder = msgspec.msgpack.Decoder(FrontMessage)
+
+
+def encode(message: EngineMessage | FrontMessage) -> bytes:
+    """A whole frame: length and body."""
+    body = _encoder.encode(message)
+    if len(body) > MAX_FRAME_BYTES:
+        raise ValueError(f"message {type(message).__name__} of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
+    return LENGTH.pack(len(body)) + body
+
+
+def decode_engine(body: bytes) -> EngineMessage:
+    """A message of the engine; raises msgspec.MsgspecError for anything else."""
+    return _engine_decoder.decode(body)
+
+
+def decode_front(body: bytes) -> FrontMessage:
+    """A message of the front; raises msgspec.MsgspecError for anything else."""
+    return _front_decoder.decode(body)
