@@ -1,0 +1,1 @@
+"""From nothing to speech: `make demo`."""
