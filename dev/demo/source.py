@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from dev.demo.kubectl import Kubectl
+from dev.kubectl import Kubectl
 from dev.models import prompt, tiny
 
 CLAIM = "voices"

@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dev.demo.kubectl import Kubectl, KubectlError
+from dev.kubectl import Kubectl, KubectlError
 
 WAV_HEADER_BYTES = 44
 

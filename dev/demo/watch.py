@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dev.demo.kubectl import Kubectl
+from dev.kubectl import Kubectl
 
 
 class NotReadyError(Exception):
