@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from cosyvoice_worker.names import TERMINATION_SCHEMA
@@ -108,18 +108,20 @@ class Outcome:
 
     def to_json(self) -> str:
         """The termination message: at most MAX_MESSAGE_BYTES of ASCII JSON, long texts cut from the least important."""
-        outcome = self
-        encoded = json.dumps(outcome._fields(), separators=(",", ":"))
-        for field in ("message", "actual", "expected", "tensor", "file"):
+        fields = self._fields()
+        encoded = json.dumps(fields, separators=(",", ":"))
+        for name in ("message", "actual", "expected", "tensor", "file"):
             excess = len(encoded) - MAX_MESSAGE_BYTES
             if excess <= 0:
                 break
-            value = getattr(outcome, field)
-            if value is None:
-                continue
-            outcome = replace(outcome, **{field: _shorten(value, excess)})
-            encoded = json.dumps(outcome._fields(), separators=(",", ":"))
+            if name in fields:
+                fields[name] = _shorten(str(fields[name]), excess)
+                encoded = json.dumps(fields, separators=(",", ":"))
         return encoded
+
+    def log_fields(self) -> dict[str, object]:
+        """The same fields for a log line, whose own message says `message`."""
+        return {name: value for name, value in self._fields().items() if name not in ("schema", "message")}
 
     def _fields(self) -> dict[str, object]:
         fields: dict[str, object | None] = {
@@ -187,9 +189,11 @@ def fail(
 
 
 def write_termination_message(outcome: Outcome, path: str | Path) -> bool:
-    """Write the message for the kubelet. False where the file cannot be written, as outside a pod."""
+    """Write the message for the kubelet, which made the file. False where there is none, as outside a pod."""
     try:
-        Path(path).write_text(outcome.to_json(), encoding="ascii")
+        with Path(path).open("r+", encoding="ascii") as file:
+            file.truncate()
+            file.write(outcome.to_json())
     except OSError:
         return False
     return True

@@ -1,0 +1,158 @@
+"""Which files of a model directory are staged, and finding them without reading them.
+
+Only what inference reads is staged, by an allow-list: a claim may hold anything else beside it (training state, ONNX
+files, the 988 MB of CosyVoice-BlankEN's own weights, which llm.pt overrides).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
+from cosyvoice_worker.staging.failures import source_failure
+
+# The yaml's name tells the model's generation, as in the published directories.
+SERVED_YAML = "cosyvoice2.yaml"
+OTHER_YAML = re.compile(r"cosyvoice\d*\.yaml")
+
+WEIGHTS = ("llm.pt", "flow.pt", "hift.pt")
+TEXT_MODEL = "CosyVoice-BlankEN"
+VOICES = "voices"
+REQUIRED = (
+    SERVED_YAML,
+    *WEIGHTS,
+    f"{TEXT_MODEL}/config.json",
+    f"{TEXT_MODEL}/vocab.json",
+    f"{TEXT_MODEL}/merges.txt",
+)
+OPTIONAL = re.compile(rf"{TEXT_MODEL}/[\w.-]+\.(json|txt)|{VOICES}/[a-z0-9][a-z0-9-]{{0,62}}\.safetensors", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to be staged: `path` in the model directory, `real` where its bytes are, size in bytes, mtime in ns."""
+
+    path: str
+    real: Path
+    size: int
+    modified_ns: int
+
+
+def select(directory: Path, boundary: Path) -> list[SourceFile]:
+    """The files of the model `directory` to be staged, sorted by path.
+
+    Symbolic links may lead anywhere inside `boundary` (the mounted claim): a hub's cache is made of such links.
+    Raises WorkerError: MissingFile, UnknownVersion, AccessDenied for a link that leaves `boundary`, CorruptFile for
+    what is no regular file, SourceUnreachable when the directory cannot be read.
+    """
+    _check_directory(directory, boundary)
+    try:
+        names = _listing(directory)
+    except OSError as error:
+        raise source_failure(error, str(directory)) from error
+    _check_version(names, directory)
+    missing = [path for path in REQUIRED if path not in names]
+    if missing:
+        raise fail(
+            Reason.MISSING_FILE,
+            Phase.STAGE,
+            f"{', '.join(missing)} missing in {directory}: a CosyVoice2 directory has {', '.join(REQUIRED)}",
+            file=missing[0],
+        )
+    chosen = sorted(path for path in names if path in REQUIRED or OPTIONAL.fullmatch(path))
+    return [_resolve(directory, path, boundary.resolve()) for path in chosen]
+
+
+def _check_directory(directory: Path, boundary: Path) -> None:
+    try:
+        if stat.S_ISDIR(directory.stat().st_mode):
+            return
+        found = "a file"
+    except (FileNotFoundError, NotADirectoryError):
+        found = "nothing"
+    except OSError as error:
+        raise source_failure(error, str(directory)) from error
+    if not boundary.exists():
+        raise fail(
+            Reason.SOURCE_UNREACHABLE, Phase.STAGE, f"{boundary} is not there: the source is not mounted", file="."
+        )
+    raise fail(
+        Reason.MISSING_FILE,
+        Phase.STAGE,
+        f"no model directory at {directory}: check the path in spec.source.uri",
+        file=".",
+        expected="a directory",
+        actual=found,
+    )
+
+
+def _listing(directory: Path) -> set[str]:
+    """The names at the top, and those in the two folders that matter, as `folder/name`."""
+    names = set(os.listdir(directory))  # noqa: PTH208 - names are wanted, not paths
+    for folder in (TEXT_MODEL, VOICES):
+        if (directory / folder).is_dir():
+            names |= {f"{folder}/{name}" for name in os.listdir(directory / folder)}  # noqa: PTH208
+    return names
+
+
+def _check_version(names: set[str], directory: Path) -> None:
+    if SERVED_YAML in names:
+        return
+    others = sorted(name for name in names if OTHER_YAML.fullmatch(name))
+    if others:
+        raise fail(
+            Reason.UNKNOWN_VERSION,
+            Phase.STAGE,
+            f"{directory} holds {others[0]}: this worker runs CosyVoice2 models only, whose yaml is {SERVED_YAML}",
+            file=others[0],
+            expected=SERVED_YAML,
+            actual=others[0],
+        )
+
+
+def _resolve(directory: Path, path: str, boundary: Path) -> SourceFile:
+    link = directory / path
+    try:
+        real = link.resolve(strict=True)
+        if not real.is_relative_to(boundary):
+            raise _escapes(path, real, boundary)
+        status = real.stat()
+    except FileNotFoundError as error:
+        raise fail(
+            Reason.MISSING_FILE,
+            Phase.STAGE,
+            f"{path} is a symbolic link to {link.readlink()}, which does not exist",
+            file=path,
+        ) from error
+    except OSError as error:
+        raise source_failure(error, path) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise fail(
+            Reason.CORRUPT_FILE,
+            Phase.STAGE,
+            f"{path} is {_kind(status.st_mode)}, not a regular file",
+            file=path,
+            expected="a regular file",
+            actual=_kind(status.st_mode),
+        )
+    return SourceFile(path=path, real=real, size=status.st_size, modified_ns=status.st_mtime_ns)
+
+
+def _escapes(path: str, real: Path, boundary: Path) -> WorkerError:
+    return fail(
+        Reason.ACCESS_DENIED,
+        Phase.STAGE,
+        f"{path} is a symbolic link to {real}, outside of the source {boundary}: copy the file into the source",
+        file=path,
+        expected=f"a path inside {boundary}",
+        actual=real,
+    )
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")

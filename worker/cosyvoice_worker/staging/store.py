@@ -1,0 +1,125 @@
+"""The tmpfs: which versions it holds, and the steps that change it. `staging/__init__.py` draws its layout."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from cosyvoice_worker.names import STAGED_POINTER
+from cosyvoice_worker.staging import locks
+from cosyvoice_worker.staging.manifest import MANIFEST_NAME, Manifest
+from cosyvoice_worker.staging.selection import SourceFile
+
+INCOMING = "incoming.partial"
+LOCK = ".lock"
+SOURCE_STAMPS = ".source.json"
+
+_HEX_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class Store:
+    """The staged versions under `root`. Everything but `manifest_of` is for the holder of `lock()`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.incoming = root / INCOMING
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the one stager at work here."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with locks.only_stager(self.root / LOCK):
+            yield
+
+    def version(self, hex_digest: str) -> Path:
+        return self.root / hex_digest
+
+    def versions(self) -> list[Path]:
+        """The directories of all versions, complete or not."""
+        return sorted(path for path in self.root.iterdir() if _HEX_DIGEST.fullmatch(path.name))
+
+    def manifest_of(self, hex_digest: str) -> Manifest | None:
+        """The manifest of a version that is complete and whose files have the right sizes; None for any other."""
+        version = self.version(hex_digest)
+        try:
+            raw = (version / MANIFEST_NAME).read_bytes()
+            if hashlib.sha256(raw).hexdigest() != hex_digest:
+                return None
+            manifest = Manifest.parse(raw.decode())
+            sizes_match = all((version / entry.path).stat().st_size == entry.size for entry in manifest.entries)
+        except (OSError, ValueError):
+            return None
+        return manifest if sizes_match else None
+
+    def came_from(self, hex_digest: str, files: list[SourceFile]) -> bool:
+        """Whether a version was copied from exactly `files`, by their paths, sizes and times of modification."""
+        try:
+            stamps = json.loads((self.version(hex_digest) / SOURCE_STAMPS).read_text())
+        except (OSError, ValueError):
+            return False
+        return bool(stamps == _stamps(files))
+
+    def clear_incoming(self) -> None:
+        """Remove what a stager left behind that was killed."""
+        if self.incoming.exists():
+            shutil.rmtree(self.incoming)
+
+    def commit(self, manifest: Manifest, files: list[SourceFile]) -> Path:
+        """Turn `incoming.partial` into the version `manifest` describes; the marker is written last.
+
+        A version that was kept because it is in use turns out to be the same one when only the source's times changed.
+        """
+        if self.manifest_of(manifest.hex_digest) is not None:
+            self.clear_incoming()
+            return self.version(manifest.hex_digest)
+        (self.incoming / SOURCE_STAMPS).write_text(json.dumps(_stamps(files)))
+        _sync(self.incoming)
+        version = self.version(manifest.hex_digest)
+        self.incoming.rename(version)
+        marker = version / (MANIFEST_NAME + ".tmp")
+        marker.write_text(manifest.text)
+        marker.rename(version / MANIFEST_NAME)
+        _sync(version)
+        _sync(self.root)
+        return version
+
+    def discard(self, version: Path) -> bool:
+        """Remove a version unless a process maps it; whether it is gone."""
+        with locks.exclusive_or_not(version) as held:
+            if held:
+                if self.pointed_to() == version.name:
+                    (self.root / STAGED_POINTER).unlink()
+                shutil.rmtree(version)
+            return held
+
+    def pointed_to(self) -> str | None:
+        """The name of the directory that `staged.json` points to."""
+        try:
+            name = json.loads((self.root / STAGED_POINTER).read_text())["directory"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return name if isinstance(name, str) and _HEX_DIGEST.fullmatch(name) else None
+
+
+def bytes_in(version: Path) -> int:
+    """Bytes of tmpfs that the files of `version` take."""
+    blocks = [path.lstat().st_blocks for path in version.rglob("*")]
+    return sum(blocks) * 512  # POSIX: st_blocks counts in 512 bytes
+
+
+def _stamps(files: list[SourceFile]) -> dict[str, list[int]]:
+    return {file.path: [file.size, file.modified_ns] for file in files}
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
