@@ -1,0 +1,26 @@
+"""Every limit of the front, with its unit in its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one worker accepts and how long it waits. `request_seconds` counts from the request's arrival."""
+
+    queued_requests: int = 16
+    text_characters: int = 5000
+    instructions_characters: int = 1000
+    body_bytes: int = MIB
+    body_seconds: float = 15.0
+    head_seconds: float = 15.0
+    keep_alive_seconds: int = 65
+    request_seconds: float = 300.0
+    # A player that reads at the speed of speech falls behind a faster engine: this is 5 minutes of 24 kHz audio.
+    buffered_bytes: int = 16 * MIB
+    stalled_seconds: float = 30.0
+    drain_seconds: float = 310.0
+    kill_seconds: float = 3.0
