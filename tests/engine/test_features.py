@@ -1,0 +1,65 @@
+"""A prompt's features equal the recorded ones, so the model's ONNX files and its flow see what they were trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosyvoice_worker.voices.fbank import speaker_features
+from cosyvoice_worker.voices.mel import prompt_mel
+from cosyvoice_worker.voices.resample import resample
+from cosyvoice_worker.voices.whisper import whisper_features
+from dev.models import prompt, streams
+
+GOLDENS = np.load(Path(__file__).parent / "goldens" / "golden.npz")
+
+
+def assert_close(actual, golden, rtol=1e-5, atol=1e-4):
+    assert actual.dtype == np.float32
+    assert actual.shape == golden.shape
+    np.testing.assert_allclose(actual, golden, rtol=rtol, atol=atol)
+
+
+@pytest.fixture(scope="module")
+def wave_24k():
+    return GOLDENS["fe/wav24_i16"].astype(np.float32) / 32768
+
+
+@pytest.fixture(scope="module")
+def wave_16k():
+    return GOLDENS["fe/wav16"][0]
+
+
+def test_the_synthetic_prompt_is_the_recorded_wave():
+    assert np.array_equal(prompt.wave(), GOLDENS["fe/wav24_i16"])
+
+
+@pytest.mark.parametrize(("rate", "target"), [(44100, 24000), (22050, 16000), (16000, 24000), (48000, 16000)])
+def test_resampled_noise_equals_the_recorded(rate, target):
+    noise = (streams.normal("golden/resample", (1, 3000)) * 0.1).astype(np.float32)
+
+    resampled = resample(noise[0], rate, target)
+
+    assert_close(resampled, GOLDENS[f"fe/resample_{rate}_{target}"][0], atol=1e-6)
+
+
+def test_resampled_prompt_equals_the_recorded(wave_24k, wave_16k):
+    assert_close(resample(wave_24k, 24000, 16000), wave_16k, atol=1e-6)
+
+
+def test_resampling_to_the_same_rate_changes_nothing(wave_24k):
+    assert np.array_equal(resample(wave_24k, 24000, 24000), wave_24k)
+
+
+def test_prompt_mel_equals_the_recorded(wave_24k):
+    assert_close(prompt_mel(wave_24k), GOLDENS["fe/prompt_mel"][0])
+
+
+def test_whisper_features_equal_the_recorded(wave_16k):
+    assert_close(whisper_features(wave_16k), GOLDENS["fe/whisper128"][0])
+
+
+def test_speaker_features_equal_the_recorded(wave_16k):
+    assert_close(speaker_features(wave_16k), GOLDENS["fe/fbank80"], atol=1e-3)
