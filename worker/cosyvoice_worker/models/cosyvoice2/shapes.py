@@ -21,14 +21,14 @@ class Shapes:
     def of(self, name: str, rank: int) -> tuple[int, ...]:
         tensor = self.tensors.get(name)
         if tensor is None:
-            message = f"{self.file} has no tensor {name}: is it of the same model as the directory's yaml?"
-            raise fail(Reason.MISSING_TENSOR, Phase.MAP, message, file=self.file, tensor=name)
+            message = f"{self.file} lacks the tensor {name}: is it of the same model as the directory's yaml?"
+            raise fail(Reason.MISSING_TENSOR, Phase.BUILD, message, file=self.file, tensor=name)
         if tensor.dim() != rank:
             expected, actual = f"{rank} dimensions", str(list(tensor.shape))
             message = f"{self.file}: {name} should have {expected}, its shape is {actual}"
             raise fail(
                 Reason.SHAPE_MISMATCH,
-                Phase.MAP,
+                Phase.BUILD,
                 message,
                 file=self.file,
                 tensor=name,
