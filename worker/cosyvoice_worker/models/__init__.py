@@ -1,0 +1,1 @@
+"""Model families the worker can compute, each in plain PyTorch."""

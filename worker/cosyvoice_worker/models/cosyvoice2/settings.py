@@ -1,0 +1,99 @@
+"""Typed access to a configuration file, with errors that say the file, the key, what it should be and what it is."""
+
+from __future__ import annotations
+
+import math
+
+from cosyvoice_worker.models.cosyvoice2.hyperyaml import HyperYaml
+from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
+
+
+class Settings:
+    """The values of one file. Every method raises WorkerError (IncompatibleModel) where a value is absent or wrong."""
+
+    def __init__(self, file: str, values: HyperYaml) -> None:
+        self.file = file
+        self._values = values
+
+    def integer(self, path: str) -> int:
+        value = self._get(path)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # what a division of whole numbers gives
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.mismatch(path, "a whole number", value)
+        return value
+
+    def number(self, path: str) -> float:
+        value = self._get(path)
+        if isinstance(value, str):
+            value = _scientific(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self.mismatch(path, "a number", value)
+        return float(value)
+
+    def text(self, path: str) -> str:
+        value = self._get(path)
+        if not isinstance(value, str):
+            raise self.mismatch(path, "a text", value)
+        return value
+
+    def integers(self, path: str) -> tuple[int, ...]:
+        return self._integers(path, self._get(path))
+
+    def lists_of_integers(self, path: str) -> tuple[tuple[int, ...], ...]:
+        value = self._get(path)
+        if not isinstance(value, list):
+            raise self.mismatch(path, "a list of lists", value)
+        return tuple(self._integers(path, item) for item in value)
+
+    def optional(self, path: str, default: object) -> object:
+        """The value as it is, or `default` where the file does not have it."""
+        try:
+            return self._values.get(path)
+        except KeyError:
+            return default
+
+    def target(self, path: str) -> str | None:
+        """The class that the node at `path` names; None where it names none."""
+        self._get(path)
+        return self._values.target(path)
+
+    def require(self, path: str, expected: object, actual: object) -> None:
+        """Raise unless both are equal."""
+        if actual != expected:
+            raise self.mismatch(path, expected, actual)
+
+    def mismatch(self, path: str, expected: object, actual: object, tensor: str | None = None) -> WorkerError:
+        """An error to raise: the value at `path` is not what it has to be, by the tensor if one is given."""
+        because = f" by the shape of {tensor}" if tensor else ""
+        message = f"{self.file}: {path} should be {expected}{because}, but is {actual!r}"
+        return fail(
+            Reason.INCOMPATIBLE_MODEL,
+            Phase.MAP,
+            message,
+            file=self.file,
+            tensor=tensor,
+            expected=f"{path}: {expected}",
+            actual=f"{path}: {actual}",
+        )
+
+    def _get(self, path: str) -> object:
+        try:
+            return self._values.get(path)
+        except KeyError:
+            raise self.mismatch(path, "set", "absent") from None
+        except ValueError as error:
+            raise self.mismatch(path, "a value that can be resolved", str(error)) from error
+
+    def _integers(self, path: str, value: object) -> tuple[int, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+            raise self.mismatch(path, "a list of whole numbers", value)
+        return tuple(value)
+
+
+def _scientific(value: str) -> float | str:
+    """YAML reads 1e-06 without a dot as a text."""
+    try:
+        return float(value)
+    except ValueError:
+        return value

@@ -1,0 +1,1 @@
+"""Weights: staged files become the parameters of a module without being copied."""
