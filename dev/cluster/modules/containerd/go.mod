@@ -1,4 +1,4 @@
-module cosyvoice.dev/dev/cluster/containerd
+module cosyvoice.dev/dev/containerd
 
 go 1.26.6
 

@@ -1,4 +1,4 @@
-module cosyvoice.dev/dev/cluster/kubernetes
+module cosyvoice.dev/dev/kubernetes
 
 go 1.26.0
 

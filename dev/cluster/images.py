@@ -1,0 +1,87 @@
+"""Images of the cluster's nodes: importing archives, only into the nodes that do not have them yet."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from dev.cluster import build, registry
+from dev.cluster.archive import write as write_archive
+from dev.cluster.errors import ClusterError
+from dev.cluster.modules import CONTAINERD, COREDNS, PAUSE
+from dev.cluster.plan import COREDNS_IMAGE, DEFAULT_NAME, PAUSE_IMAGE, Cluster, Node
+from dev.cluster.shell import run
+
+# containerd knows an image by the digest of its manifest, which it makes up itself for an archive; so the image ID, which
+# the archive does have, is kept in a label.
+ID_LABEL = "cosyvoice.dev/image-id"
+IMPORT_SECONDS = 600.0
+
+
+def load(archive: Path, ref: str, image_id: str, cluster: Cluster | None = None) -> bool:
+    """Import a docker or OCI archive into every node that lacks this very image; True if anything was imported.
+
+    `ref` is the image's name in the archive, `image_id` the digest of its configuration (`sha256:…`).
+    """
+    nodes = (cluster or running()).nodes
+    lacking = [node for node in nodes if stored_id(node, ref) != image_id]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda node: _import(node, archive, ref, image_id), lacking))
+    return bool(lacking)
+
+
+def present(ref: str, image_id: str | None = None, cluster: Cluster | None = None) -> bool:
+    """True if every node has an image of that name (and, if given, of that ID)."""
+    found = [stored_id(node, ref) for node in (cluster or running()).nodes]
+    return all(one is not None and image_id in (None, one) for one in found)
+
+
+def running(name: str = DEFAULT_NAME) -> Cluster:
+    """The cluster of that name; ClusterError if it is not up."""
+    found = registry.find(name, registry.default_state_root())
+    if found is None or not all(node.socket.exists() for node in found.nodes):
+        raise ClusterError(f"the local cluster {name!r} is not up: bring it up with `make cluster-up`")
+    return found
+
+
+def stored_id(node: Node, ref: str) -> str | None:
+    """The ID of the node's image of that name; empty if another way of importing left none, None without such an image."""
+    name = full_name(ref)
+    for line in _ctr(node, "images", "list", f"name=={name}").splitlines()[1:]:
+        labels = dict(pair.split("=", 1) for pair in line.split()[-1].split(",") if "=" in pair)
+        return labels.get(ID_LABEL, "")
+    return None
+
+
+def load_own(cluster: Cluster) -> None:
+    """Make and import the images that the cluster itself needs."""
+    for module, reference in ((PAUSE, PAUSE_IMAGE), (COREDNS, COREDNS_IMAGE)):
+        binary = build.folder(module, cluster.cache) / module.binaries[0]
+        target = cluster.state / f"{binary.name}.tar"
+        image_id = write_archive(target, reference, binary)
+        load(target, reference, image_id, cluster)
+        target.unlink()
+
+
+def full_name(ref: str) -> str:
+    """The name under which containerd and the kubelet know a reference: with registry and tag."""
+    first, slash, _ = ref.partition("/")
+    if not slash:
+        ref = f"docker.io/library/{ref}"
+    elif "." not in first and ":" not in first and first != "localhost":
+        ref = f"docker.io/{ref}"
+    return ref if ":" in ref.rsplit("/", 1)[-1] or "@" in ref else f"{ref}:latest"
+
+
+def _import(node: Node, archive: Path, ref: str, image_id: str) -> None:
+    _ctr(node, "images", "import", str(archive), seconds=IMPORT_SECONDS)
+    if stored_id(node, ref) is None:
+        raise ClusterError(
+            f"{archive} was imported into {node.name} and holds no image {full_name(ref)}: check its tag"
+        )
+    _ctr(node, "images", "label", full_name(ref), f"{ID_LABEL}={image_id}")
+
+
+def _ctr(node: Node, *arguments: str, seconds: float = 60.0) -> str:
+    binary = build.folder(CONTAINERD, node.cluster.cache) / "ctr"
+    return run([binary, "--address", node.socket, "--namespace", "k8s.io", *arguments], timeout=seconds)

@@ -1,0 +1,3 @@
+module cosyvoice.dev/dev/pause
+
+go 1.26.0
