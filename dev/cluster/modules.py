@@ -10,6 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent / "modules"
 KUBERNETES_VERSION = "v1.37.2"
+CONTAINERD_VERSION = "2.4.2"
 # Without these kubelet and API server call themselves v0.0.0 and refuse each other.
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 # No C compiler is needed, binaries run in an empty image, and file paths of the builder stay out of them.
@@ -69,7 +70,10 @@ CONTAINERD = Module(
     "containerd",
     "tool",
     ("containerd", "containerd-shim-runc-v2", "ctr"),
-    ("-tags", "no_btrfs,no_devmapper,no_zfs,no_aufs", "-ldflags", "-s -w"),
+    (
+        *("-tags", "no_btrfs,no_devmapper,no_zfs,no_aufs"),
+        *("-ldflags", f"-s -w -X github.com/containerd/containerd/v2/version.Version={CONTAINERD_VERSION}"),
+    ),
 )
 COREDNS = Module("coredns", ".", ("coredns",))
 PAUSE = Module("pause", ".", ("pause",))
