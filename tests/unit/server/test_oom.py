@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cosyvoice_worker.server.cgroup import oom_kills
+from cosyvoice_worker.server.oom import oom_kills
 
 V2 = "low 0\nhigh 12\nmax 3\noom 2\noom_kill 2\noom_group_kill 0\n"
 V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n"

@@ -1,0 +1,76 @@
+"""The worker's Prometheus metrics, in one registry that the caller makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_LOAD_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_RATIOS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5, 10, 20)
+
+
+class Metrics:
+    """All metrics of one front. `outcome` is "ok" or the kind of the problem a request ended with."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.requests = Counter("cosyvoice_requests", "Speech requests by outcome.", ["outcome"], registry=registry)
+        self.request_seconds = Histogram(
+            "cosyvoice_request_seconds",
+            "From a speech request's arrival to its end.",
+            ["outcome"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.first_audio_seconds = Histogram(
+            "cosyvoice_time_to_first_audio_seconds",
+            "From a speech request's arrival to its first audio.",
+            ["mode"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.real_time_factor = Histogram(
+            "cosyvoice_real_time_factor",
+            "Seconds of synthesis for a second of audio.",
+            buckets=_RATIOS,
+            registry=registry,
+        )
+        self.audio_seconds = Counter("cosyvoice_audio_seconds", "Audio made for clients.", registry=registry)
+        self.queue_depth = Gauge("cosyvoice_queue_depth", "Requests that wait for the engine.", registry=registry)
+        self.queue_wait_seconds = Histogram(
+            "cosyvoice_queue_wait_seconds", "How long requests waited.", buckets=_SECONDS, registry=registry
+        )
+        self.in_flight = Gauge("cosyvoice_requests_in_flight", "Requests in the engine.", registry=registry)
+        self.load_seconds = Histogram(
+            "cosyvoice_load_duration_seconds",
+            "Loading by phase (import, map, build, warmUp, total).",
+            ["phase"],
+            buckets=_LOAD_SECONDS,
+            registry=registry,
+        )
+        self.ready = Gauge("cosyvoice_ready", "Whether the worker serves.", registry=registry)
+        self.engine_restarts = Counter(
+            "cosyvoice_engine_restarts", "Engines replaced, by why the last one ended.", ["reason"], registry=registry
+        )
+        self.staged_bytes = Gauge("cosyvoice_staged_bytes", "Size of the staged weights.", registry=registry)
+        self.info = Gauge(
+            "cosyvoice_worker_info",
+            "What runs here.",
+            ["model", "version", "revision", "digest", "device", "dtype", "release"],
+            registry=registry,
+        )
+        ProcessCollector(registry=registry)
+
+    def tell_info(self, labels: Mapping[str, str]) -> None:
+        """Replace the one `cosyvoice_worker_info` series."""
+        self.info.clear()
+        self.info.labels(**labels).set(1)
+
+    def render(self) -> bytes:
+        """The exposition in text format."""
+        return generate_latest(self.registry)

@@ -1,0 +1,70 @@
+"""One accepted speech request, between the dispatcher that fills it and the response that empties it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from cosyvoice_worker.channel import Done
+from cosyvoice_worker.server.problems import Problem
+from cosyvoice_worker.server.speech_request import SpeechRequest
+
+BYTES_PER_SAMPLE = 2
+
+
+class Job:
+    """The audio made so far that the client has not read, and how the request ended once it has.
+
+    `arrived` and `deadline` are times of the event loop. `on_cut` is called when the request is ended against the
+    client's will after its response may have begun, as that response may be stuck in a full socket.
+    """
+
+    def __init__(self, *, id: int, request: SpeechRequest, seed: int, arrived: float, deadline: float) -> None:  # noqa: A002 - the channel's word
+        self.id = id
+        self.request = request
+        self.seed = seed
+        self.arrived = arrived
+        self.deadline = deadline
+        self.on_cut: Callable[[], None] | None = None
+        self.audio_bytes = 0
+        self.buffered = 0
+        self.first_audio_at: float | None = None
+        self.end: Done | Problem | None = None
+        self._chunks: deque[bytes] = deque()
+        self._changed = asyncio.Event()
+
+    def push(self, s16: bytes, now: float) -> None:
+        """Add audio. Without effect after the end."""
+        if self.end is not None or not s16:
+            return
+        if self.first_audio_at is None:
+            self.first_audio_at = now
+        self._chunks.append(s16)
+        self.buffered += len(s16)
+        self.audio_bytes += len(s16)
+        self._changed.set()
+
+    def finish(self, end: Done | Problem) -> None:
+        """End the job; only the first end counts. Audio before a Done is still read, audio before a Problem is not."""
+        if self.end is None:
+            self.end = end
+            self._changed.set()
+
+    async def read(self) -> bytes | None:
+        """The next audio; None at the end. Raises the Problem that ended the request."""
+        while True:
+            if isinstance(self.end, Problem):
+                raise self.end
+            if self._chunks:
+                chunk = self._chunks.popleft()
+                self.buffered -= len(chunk)
+                return chunk
+            if self.end is not None:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+
+    def audio_seconds(self, sample_rate: int) -> float:
+        """How much audio has been made."""
+        return self.audio_bytes / BYTES_PER_SAMPLE / sample_rate if sample_rate else 0.0

@@ -1,0 +1,31 @@
+"""The real engine process behind the port `EngineProcess`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+
+from cosyvoice_worker.server.reaper import Reaper
+from cosyvoice_worker.server.spawn import Spawned
+
+
+class ChildEngine:
+    """An engine that is a child of this process."""
+
+    def __init__(self, spawned: Spawned, reaper: Reaper) -> None:
+        self.pid = spawned.pid
+        self.started_at = spawned.started_at
+        self.sock = socket.socket(fileno=spawned.fd)
+        self._ended = reaper.watch(spawned.pid)
+
+    def kill(self) -> None:
+        # Once it is reaped the number may belong to another process.
+        if not self._ended.done():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
