@@ -1,4 +1,4 @@
-"""16-bit mono WAV without a library: the header of a whole file or of a stream, and the samples.
+"""16-bit mono WAV without a library: the header of a whole file or of a stream.
 
 Format: Microsoft's RIFF/WAVE with one `fmt ` chunk of PCM and one `data` chunk.
 """
@@ -6,15 +6,9 @@ Format: Microsoft's RIFF/WAVE with one `fmt ` chunk of PCM and one `data` chunk.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 SAMPLE_BYTES = 2
 HEADER_BYTES = 44
-MAX_S16 = 32767
 
 _HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 _PCM = 1
@@ -44,8 +38,3 @@ def wav_header(sample_rate: int, samples: int | None) -> bytes:
         b"data",
         data_bytes,
     )
-
-
-def s16(samples: NDArray[np.float32]) -> bytes:
-    """Samples in [-1, 1], clipped to it, as signed 16-bit little-endian: round(32767 x)."""
-    return (samples.clip(-1.0, 1.0) * MAX_S16).round().astype("<i2").tobytes()

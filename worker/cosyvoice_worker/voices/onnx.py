@@ -41,7 +41,7 @@ class OnnxModel:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             # onnxruntime's exceptions have no base class of their own.
-            raise refuse("not a model that onnxruntime can load", file=str(path), actual=error) from error
+            raise refuse(f"not a model that onnxruntime can load ({error})", file=str(path)) from error
 
     def run(self, *inputs: NDArray[Any]) -> NDArray[Any]:
         """The first output for inputs in the file's own order. Raises VoiceError when they do not fit the file."""
@@ -51,7 +51,7 @@ class OnnxModel:
         try:
             outputs = self._session.run(None, dict(zip(names, inputs, strict=True)))
         except Exception as error:
-            raise refuse("failed to run", file=str(self.path), actual=error) from error
+            raise refuse(f"failed to run ({error})", file=str(self.path)) from error
         return np.asarray(outputs[0])
 
 

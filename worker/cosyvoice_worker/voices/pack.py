@@ -52,7 +52,9 @@ def decode(content: bytes, file: str) -> Pack:
         expected, actual = ", ".join(sorted(TENSORS)), container.shown(sorted(parsed.tensors))
         raise refuse("tensors", file=file, expected=expected, actual=actual)
     token, mel, embedding = (parsed.tensors[name] for name in TENSORS)
-    count = token.shape[0] if len(token.shape) == 1 else 0
+    if len(token.shape) != 1:
+        raise refuse("shape", file=file, tensor="prompt_token", expected="(N,)", actual=container.shown(token.shape))
+    count = token.shape[0]
     if count > limits.MAX_TOKENS:
         limit = f"at most {limits.MAX_TOKENS} tokens"
         raise refuse("too long", file=file, tensor="prompt_token", expected=limit, actual=count)
