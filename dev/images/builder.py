@@ -1,0 +1,73 @@
+"""Build the Dockerfiles and hand the images to the local cluster or to a registry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cosyvoice_worker._version import __version__
+from dev.images import base, host, locks, references
+from dev.images.layout import EPOCH, REPOSITORY, Layout
+from dev.images.references import Image
+from dev.images.storage import Storage, clear_leftovers, open_storage, remove_storage
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """One finished build and what there is to say about it."""
+
+    image: Image
+    size: str
+    layers: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.image.reference}  {self.size}, {self.layers} layers, built in {self.seconds:.1f} s"
+
+
+def build(layout: Layout, kinds: Sequence[str] = references.KINDS, *, renew_base: bool = False) -> list[Built]:
+    """Build the images of `kinds`; `renew_base` starts from an empty storage and the newest Debian packages."""
+    host.prepare()
+    storage = open_storage(layout)
+    with locks.held(layout.build_lock, on_wait="Another image build is running, waiting for it ..."):
+        clear_leftovers(storage)
+        if renew_base:
+            remove_storage(storage)
+            layout.base_archive.unlink(missing_ok=True)
+        base.ensure(storage)
+        built = {kind: _build_one(storage, kind) for kind in kinds}
+        references.write(layout.references, {kind: result.image for kind, result in built.items()})
+    return list(built.values())
+
+
+def _build_one(storage: Storage, kind: str) -> Built:
+    name = references.working_name(kind)
+    print(f"Building {references.repository(kind)} ...", flush=True)
+    start = time.monotonic()
+    with host.pip_secrets() as secrets:
+        storage.stream(*build_arguments(kind, name, {key: str(path) for key, path in secrets.items()}))
+    seconds = time.monotonic() - start
+    image = references.image(kind, __version__, storage.image_id(name))
+    return Built(image, storage.image_size(name), storage.image_config(name).layers, seconds)
+
+
+def build_arguments(kind: str, name: str, secrets: dict[str, str]) -> list[str]:
+    """buildah's counterpart of `docker build -f Dockerfile.<kind> .`"""
+    # The revision is that of the image's own inputs: a commit elsewhere must not make a new image.
+    inputs = (f"{kind}/cosyvoice_{kind}", f"Dockerfile.{kind}", ".dockerignore", "requirements")
+    build_options = {"VERSION": __version__, "REVISION": host.revision_of(inputs)}
+    return [
+        "bud",
+        "--layers",
+        "--isolation=chroot",
+        "--network=host",
+        "--pull-never",
+        "--format=docker",
+        f"--timestamp={EPOCH}",
+        *(f"--secret=id={key},src={path}" for key, path in secrets.items()),
+        *(f"--build-arg={key}={value}" for key, value in build_options.items()),
+        f"--file={REPOSITORY / f'Dockerfile.{kind}'}",
+        f"--tag={name}",
+        str(REPOSITORY),
+    ]
