@@ -9,10 +9,13 @@ import pytest
 
 from cosyvoice_worker.voices.fbank import speaker_features
 from cosyvoice_worker.voices.mel import prompt_mel
+from cosyvoice_worker.voices.onnx import OnnxModel, speaker_embedding, speech_tokens
 from cosyvoice_worker.voices.resample import resample
 from cosyvoice_worker.voices.whisper import whisper_features
 from dev.models import prompt, streams
+from dev.models.tiny import RECIPE
 
+SIDE = RECIPE / "side"
 GOLDENS = np.load(Path(__file__).parent / "goldens" / "golden.npz")
 
 
@@ -63,3 +66,15 @@ def test_whisper_features_equal_the_recorded(wave_16k):
 
 def test_speaker_features_equal_the_recorded(wave_16k):
     assert_close(speaker_features(wave_16k), GOLDENS["fe/fbank80"], atol=1e-3)
+
+
+def test_the_speech_tokenizer_gives_the_recorded_tokens(wave_16k):
+    tokenizer = OnnxModel(SIDE / "speech_tokenizer_v2.onnx")
+
+    assert np.array_equal(speech_tokens(tokenizer, whisper_features(wave_16k)), GOLDENS["fe/speech_token"][0])
+
+
+def test_the_speaker_encoder_gives_the_recorded_embedding(wave_16k):
+    campplus = OnnxModel(SIDE / "campplus.onnx")
+
+    assert_close(speaker_embedding(campplus, speaker_features(wave_16k)), GOLDENS["fe/campplus_out"][0])

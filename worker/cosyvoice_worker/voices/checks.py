@@ -26,14 +26,15 @@ def check_name(name: str, file: str | None = None) -> str:
 
 
 def check_prompt_text(text: str, file: str | None = None) -> str:
-    """`text` if it can be a pack's prompt_text: bounded, and Unicode without lone surrogates."""
+    """`text` if it can be a pack's prompt_text: bounded, Unicode without lone surrogates. `file` None: an option."""
+    reason = Reason.INVALID_CONFIG if file is None else Reason.CORRUPT_FILE
     if len(text) > limits.MAX_PROMPT_TEXT:
         expected = f"at most {limits.MAX_PROMPT_TEXT} characters"
-        raise refuse("prompt_text", file=file, expected=expected, actual=len(text))
+        raise refuse("prompt_text", file=file, expected=expected, actual=len(text), reason=reason)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise refuse("prompt_text", file=file, expected="UTF-8", actual=shown(text)) from error
+        raise refuse("prompt_text", file=file, expected="UTF-8", actual=shown(text), reason=reason) from error
     return text
 
 
