@@ -12,7 +12,7 @@ from dev.cluster.errors import ArchiveError
 
 
 def write(target: Path, reference: str, binary: Path, arguments: tuple[str, ...] = ()) -> str:
-    """Write an image that holds one executable as its entry point; returns the image ID. The same binary gives the same ID."""
+    """Write an image that holds one executable, its entry point; returns the image ID, the same for the same binary."""
     layer = _tar({binary.name: (binary.read_bytes(), 0o755)})
     configuration = {
         "architecture": "amd64",
@@ -42,7 +42,7 @@ def inspect(archive: Path) -> tuple[str, str]:
             return manifest[0]["RepoTags"][0], f"sha256:{hashlib.sha256(configuration.read()).hexdigest()}"
     except (OSError, KeyError, tarfile.TarError, json.JSONDecodeError) as error:
         raise ArchiveError(
-            f"{archive}: not a docker-archive ({error}): write one with `docker save` or `buildah push … docker-archive:`"
+            f"{archive}: not a docker-archive ({error}). `docker save` and `buildah push ID docker-archive:…` write one"
         ) from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,8 @@ FIRST_BUILD = (
     "the first time takes 10 to 20 minutes of two cores and 4 GB below Go's caches; later it is a matter of seconds"
 )
 PROGRESS_SECONDS = 10.0
+# Listing the packages downloads the modules first.
+LISTING_SECONDS = 1800.0
 TAIL_LINES = 20
 
 
@@ -47,11 +48,15 @@ def _build(module: Module, cache: Path, go: Path, say: Callable[[str], None]) ->
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     environment = {**os.environ, **ENVIRONMENT}
-    listing = [go, "list", "-mod=readonly", "-deps", *_tags(module), module.target]
-    packages = len(run(listing, env=environment, cwd=module.directory, timeout=1800).splitlines())
+    listing = run(
+        [go, "list", "-mod=readonly", "-deps", *_tags(module), module.target],
+        env=environment,
+        cwd=module.directory,
+        timeout=LISTING_SECONDS,
+    )
     # -v names every package when its compilation starts; those in Go's cache are not named.
-    command = [go, "build", "-v", "-mod=readonly", "-trimpath", *module.flags, "-o", f"{partial}/", module.target]
-    _run_with_progress(module, [str(word) for word in command], environment, packages, say)
+    command = [str(go), "build", "-v", "-mod=readonly", "-trimpath", *module.flags, "-o", f"{partial}/", module.target]
+    _run_with_progress(module, command, environment, len(listing.splitlines()), say)
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
 
@@ -80,8 +85,3 @@ def _run_with_progress(
         raise ClusterError(
             f"building {module.name} failed (`{' '.join(command)}` in {module.directory}):\n" + "\n".join(lines)
         )
-
-
-def announce(line: str) -> None:
-    """The default way of telling progress."""
-    print(line, file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
 """The cluster's cgroups: limits for the pods, and the one record of which processes belong to the cluster.
 
-A process started into a cgroup cannot leave it by forking, dying of old age or losing its parent, so whatever still runs is
-found here, even when every file of the cluster is gone. Works on cgroup v1 (one hierarchy a controller), on v1 with a v2
+A process started into a cgroup does not leave it by forking or by losing its parent, so whatever still runs is found
+here, even when every file of the cluster is gone. Works on cgroup v1 (one hierarchy a controller), on v1 with a v2
 hierarchy beside it, and on v2 alone.
 """
 

@@ -28,7 +28,8 @@ def up(options: argparse.Namespace) -> None:
             cluster = _start(options)
         elif cluster.node_count != options.nodes:
             raise ClusterError(
-                f"cluster {options.name!r} is up with {cluster.node_count} nodes, {options.nodes} were asked for: take it down first"
+                f"cluster {options.name!r} is up with {cluster.node_count} nodes, {options.nodes} were asked for: "
+                "take it down first"
             )
         else:
             say(f"Cluster {options.name!r} is up.")
@@ -41,7 +42,9 @@ def down(options: argparse.Namespace) -> None:
     requirements.check_root()
     with registry.lock(options.state_dir, options.name):
         cluster = registry.find(options.name, options.state_dir) or _planned(options, nodes=1)
-        taking_down.down(cluster, purge=options.purge)
+        taking_down.down(cluster)
+        if options.purge:
+            taking_down.forget_images(cluster)
     say(f"Cluster {options.name!r} is gone.")
 
 

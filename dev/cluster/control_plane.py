@@ -1,4 +1,4 @@
-"""The command lines of etcd, the API server, the controller manager, the scheduler and kube-proxy. Pure but for `write`."""
+"""The command lines of etcd, API server, controller manager, scheduler and kube-proxy. Pure but for `write`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dev.cluster.plan import API_PORT, Cluster
 ETCD_URL = "http://127.0.0.1:2379"
 ETCD_PEER_URL = "http://127.0.0.1:2380"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
-# How long a silent node counts as alive, and how long its pods stay: seconds, so that tests need not wait minutes, but more
-# than a busy two-core machine may keep a kubelet from reporting.
+# How long a silent node counts as alive, and how long its pods stay: seconds, so that tests need not wait minutes, but
+# more than a busy two-core machine may keep a kubelet from reporting.
 NODE_GRACE = "24s"
 TOLERATION_SECONDS = 15
 AUDIT_POLICY = {

@@ -98,13 +98,10 @@ def _certificate(pki: Path, name: str, subject: str, extensions: str, *, signed:
     _key(key)
     written.write_text(extensions)
     run(["openssl", "req", "-new", "-key", key, "-subj", subject, "-out", request])
-    signer = ["-CA", pki / "ca.crt", "-CAkey", pki / "ca.key", "-CAcreateserial"] if signed else ["-signkey", key]
-    run(
-        [
-            *("openssl", "x509", "-req", "-in", request, *signer, "-days", VALID_DAYS, "-sha256"),
-            *("-extfile", written, "-out", pki / f"{name}.crt"),
-        ]
-    )
+    sign: list[str | Path] = ["openssl", "x509", "-req", "-in", request, "-sha256", "-days", VALID_DAYS]
+    sign += ["-extfile", written, "-out", pki / f"{name}.crt"]
+    sign += ["-CA", pki / "ca.crt", "-CAkey", pki / "ca.key", "-CAcreateserial"] if signed else ["-signkey", key]
+    run(sign)
     request.unlink()
     written.unlink()
 

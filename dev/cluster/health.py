@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dev.cluster import build, kubectl
+from dev.cluster import kubectl, registry
 from dev.cluster.errors import ClusterError
-from dev.cluster.modules import MODULES
 from dev.cluster.plan import Cluster
 
 
@@ -35,12 +34,7 @@ def default_account_there(cluster: Cluster) -> bool:
 
 def healthy(cluster: Cluster) -> bool:
     """Everything is up, and from the binaries that this tree asks for."""
-    return (
-        all(build.is_built(module, cluster.cache) for module in MODULES)
-        and api_ready(cluster)
-        and nodes_ready(cluster)
-        and dns_ready(cluster)
-    )
+    return registry.is_current(cluster) and api_ready(cluster) and nodes_ready(cluster) and dns_ready(cluster)
 
 
 def _items(cluster: Cluster, *what: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """What the clusters change on the machine itself, and how it was before.
 
-The kubelet sets kernel parameters that no namespace holds. They are recorded before the first cluster starts and put back
-after the last one has gone; the same for the directories that nodes need as mount points.
+The kubelet sets kernel parameters that no namespace holds. They are recorded before the first cluster starts and put
+back after the last one has gone; the same for the directories that nodes need as mount points.
 """
 
 from __future__ import annotations

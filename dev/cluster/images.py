@@ -5,15 +5,15 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dev.cluster import build, registry
+from dev.cluster import build, cgroups, registry
 from dev.cluster.archive import write as write_archive
 from dev.cluster.errors import ClusterError
 from dev.cluster.modules import CONTAINERD, COREDNS, PAUSE
 from dev.cluster.plan import COREDNS_IMAGE, DEFAULT_NAME, PAUSE_IMAGE, Cluster, Node
 from dev.cluster.shell import run
 
-# containerd knows an image by the digest of its manifest, which it makes up itself for an archive; so the image ID, which
-# the archive does have, is kept in a label.
+# containerd knows an image by the digest of its manifest, which it makes up itself for an archive; so the image ID,
+# which the archive does have, is kept in a label.
 ID_LABEL = "cosyvoice.dev/image-id"
 IMPORT_SECONDS = 600.0
 
@@ -39,13 +39,13 @@ def present(ref: str, image_id: str | None = None, cluster: Cluster | None = Non
 def running(name: str = DEFAULT_NAME) -> Cluster:
     """The cluster of that name; ClusterError if it is not up."""
     found = registry.find(name, registry.default_state_root())
-    if found is None or not all(node.socket.exists() for node in found.nodes):
+    if found is None or not cgroups.members(found):
         raise ClusterError(f"the local cluster {name!r} is not up: bring it up with `make cluster-up`")
     return found
 
 
 def stored_id(node: Node, ref: str) -> str | None:
-    """The ID of the node's image of that name; empty if another way of importing left none, None without such an image."""
+    """The ID of the node's image of that name; empty if it was imported otherwise, None without such an image."""
     name = full_name(ref)
     for line in _ctr(node, "images", "list", f"name=={name}").splitlines()[1:]:
         labels = dict(pair.split("=", 1) for pair in line.split()[-1].split(",") if "=" in pair)
@@ -74,12 +74,16 @@ def full_name(ref: str) -> str:
 
 
 def _import(node: Node, archive: Path, ref: str, image_id: str) -> None:
+    superseded = stored_id(node, ref)
     _ctr(node, "images", "import", str(archive), seconds=IMPORT_SECONDS)
     if stored_id(node, ref) is None:
         raise ClusterError(
             f"{archive} was imported into {node.name} and holds no image {full_name(ref)}: check its tag"
         )
     _ctr(node, "images", "label", full_name(ref), f"{ID_LABEL}={image_id}")
+    if superseded:
+        # The kubelet's runtime also files an image under its ID, which would keep every build of a day on the disk.
+        _ctr(node, "images", "remove", superseded)
 
 
 def _ctr(node: Node, *arguments: str, seconds: float = 60.0) -> str:

@@ -19,7 +19,7 @@ ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
 
 @dataclass(frozen=True)
 class Module:
-    """One main module: what is built from it and with which flags. `target` is a package or `tool` (all of go.mod's)."""
+    """One main module: what is built from it and how. `target` is a package, or `tool` for all that go.mod names."""
 
     name: str
     target: str

@@ -1,6 +1,6 @@
 """The cluster's network: one network namespace for everything, joined to the machine by a veth pair.
 
-The namespace keeps addresses, nftables rules, bridges and sysctls of the cluster away from the machine, and takes them all
+The namespace keeps the cluster's addresses, nftables rules, links and sysctls away from the machine, and takes them all
 with it when it goes. The machine reaches nodes, Services and pods through routes over its end of the pair.
 """
 

@@ -15,7 +15,11 @@ CONTAINERD_TOML = """\
 version = 3
 root = {root}
 state = "/run/containerd"
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
+disabled_plugins = [
+  "io.containerd.internal.v1.opt",
+  "io.containerd.internal.v1.tracing",
+  "io.containerd.tracing.processor.v1.otlp",
+]
 
 [grpc]
 address = {socket}
@@ -63,8 +67,11 @@ def containerd_toml(node: Node) -> str:
 
 
 def network_plugins(node: Node) -> dict[str, Any]:
-    """A route for each pod instead of a bridge: on a bridge, the answer of a Service's pod to a neighbour would not pass
-    the address translation unless the machine has br_netfilter."""
+    """The plugins that connect a pod: a route for each instead of a bridge.
+
+    On a bridge, the answer of a Service's pod to its neighbour would bypass the address translation unless the machine
+    has br_netfilter.
+    """
     addresses = {
         "type": "host-local",
         "dataDir": str(node.directory / "addresses"),

@@ -29,8 +29,9 @@ def start_containerd(node: Node, daemons: processes.Daemons) -> int:
     (node.directory / "kubelet.json").write_text(json.dumps(node_config.kubelet(node, machine())))
     binaries = build.folder(CONTAINERD, node.cluster.cache)
     shared_memory = machine().memory_bytes // node.cluster.node_count
+    name = f"containerd-{node.name}"
     pid = daemons.start(
-        f"containerd-{node.name}",
+        name,
         [
             *("nsenter", f"--net={node.cluster.network_namespace}", "--"),
             *("unshare", "--mount", "--propagation", "slave", "--"),
@@ -38,7 +39,7 @@ def start_containerd(node: Node, daemons: processes.Daemons) -> int:
         ],
         path=[binaries],  # in front: containerd takes the first shim it finds, and a distribution's may be too old
     )
-    daemons.wait_until(f"containerd of {node.name} answers", node.socket.exists, CONTAINERD_SECONDS)
+    daemons.wait_until(f"{name} answers", node.socket.exists, CONTAINERD_SECONDS, culprit=name)
     run([binaries / "ctr", "--address", node.socket, "version"])
     return pid
 

@@ -1,7 +1,8 @@
 """Where everything of one cluster lives: names, addresses, ports and paths, all computed from its name and slot.
 
-Pure: nothing here looks at the machine. `Cluster.slot` keeps clusters apart that run side by side: slot 0 is 10.96.0.0/24
-for Services, 10.97.0.0/24 for the machine and the nodes, 10.244.0.0/16 for pods; slot 1 is 10.96.1.0/24 and so on.
+Pure: nothing here looks at the machine. `Cluster.slot` keeps the addresses of clusters apart that run side by side:
+slot 0 has 10.96.0.0/24 for Services, 10.97.0.0/24 for machine and nodes, 10.244.0.0/16 for pods; slot 1 has
+10.96.1.0/24, 10.97.1.0/24, 10.245.0.0/16, and so on.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ class Cluster:
 
     @property
     def link(self) -> str:
-        """The machine's end of the veth pair into the cluster (at most 15 characters)."""
-        return f"cosyvoice{self.slot}"
+        """The machine's end of the veth pair into the cluster."""
+        return f"cv-{self.name}"
 
     @property
     def machine_address(self) -> str:
@@ -143,10 +144,10 @@ class Cluster:
 
 
 def check_name(name: str) -> None:
-    """Raise ClusterError unless the name can be part of paths, cgroups and labels."""
-    if not re.fullmatch(r"[a-z]([a-z0-9-]{0,18}[a-z0-9])?", name):
+    """Raise ClusterError unless the name can be part of paths, cgroups and links (at most 15 characters with `cv-`)."""
+    if not re.fullmatch(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", name):
         raise ClusterError(
-            f"cluster name {name!r}: expected 1 to 20 characters a-z, 0-9 and '-', a letter first, no '-' at the end"
+            f"cluster name {name!r}: expected 1 to 12 characters a-z, 0-9 and '-', a letter first, no '-' at the end"
         )
 
 
@@ -167,7 +168,7 @@ def check_paths(cluster: Cluster) -> None:
 
 
 def free_slot(name: str, taken: dict[str, int]) -> int:
-    """The slot for a cluster, given the slots of those that exist: its own again, 0 for the default, else the first free."""
+    """The slot for a cluster beside those that exist: its own if it has one, 0 for the default, else the first free."""
     if name in taken:
         return taken[name]
     if name == DEFAULT_NAME:

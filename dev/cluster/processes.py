@@ -46,33 +46,29 @@ class Daemons:
             )
         return self._running[name].pid
 
-    def wait_until(self, what: str, holds: Callable[[], bool], seconds: float) -> None:
-        """Wait for a condition; ClusterError if a daemon ends before, or after `seconds`."""
+    def wait_until(self, what: str, holds: Callable[[], bool], seconds: float, culprit: str) -> None:
+        """Wait for a condition; ClusterError if a daemon ends before, or after `seconds`.
+
+        `culprit` is the daemon whose log most likely tells why it took too long.
+        """
         deadline = time.monotonic() + seconds
         while not holds():
             for name, process in self._running.items():
                 if process.poll() is not None:
-                    raise ClusterError(
-                        f"{name} ended with {process.returncode} while waiting until {what}; the end of "
-                        f"{log_of(self._cluster, name)}:\n{tail(log_of(self._cluster, name))}"
-                    )
+                    raise ClusterError(f"{name} ended with {process.returncode} before {what}; {self._end_of(name)}")
             if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"waited {seconds:.0f} s until {what}: in vain. The logs are in {self._cluster.logs}"
-                )
+                raise ClusterError(f"{seconds:.0f} s were not enough until {what}; {self._end_of(culprit)}")
             time.sleep(POLL_SECONDS)
+
+    def _end_of(self, name: str) -> str:
+        """The last lines of a daemon's log, and where to read on."""
+        log = log_of(self._cluster, name)
+        lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:] if log.exists() else []
+        return "\n  ".join([f"the end of {log}:", *lines, "The other logs of this start are beside it."])
 
 
 def log_of(cluster: Cluster, name: str) -> Path:
     return cluster.logs / f"{name}.log"
-
-
-def tail(log: Path) -> str:
-    """The last lines of a log."""
-    try:
-        return "\n".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-    except FileNotFoundError:
-        return "(there is no such log)"
 
 
 def end_all(cluster: Cluster) -> None:

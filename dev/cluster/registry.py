@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from dev.cluster.modules import MODULES
 from dev.cluster.plan import Cluster, check_name, free_slot
 
 RECORD = "cluster.json"
@@ -47,9 +48,20 @@ def plan(name: str, node_count: int, state_root: Path, cache: Path) -> Cluster:
 
 def enter(cluster: Cluster) -> None:
     """Record the cluster, which from then on exists for `find`."""
-    cluster.state.mkdir(parents=True, exist_ok=True, mode=0o755)
-    noted = {"slot": cluster.slot, "nodes": cluster.node_count, "cache": str(cluster.cache)}
+    cluster.state.mkdir(parents=True, exist_ok=True)
+    noted = {
+        "slot": cluster.slot,
+        "nodes": cluster.node_count,
+        "cache": str(cluster.cache),
+        "binaries": [module.key for module in MODULES],
+    }
     (cluster.state / RECORD).write_text(json.dumps(noted))
+
+
+def is_current(cluster: Cluster) -> bool:
+    """Whether the cluster was started from the binaries that this tree asks for."""
+    noted = json.loads((cluster.state / RECORD).read_text())
+    return bool(noted.get("binaries") == [module.key for module in MODULES])
 
 
 @contextlib.contextmanager

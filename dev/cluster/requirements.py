@@ -36,8 +36,8 @@ def missing_packages() -> list[str]:
 def check_root() -> None:
     if os.geteuid() != 0:
         raise ClusterError(
-            "the local cluster makes namespaces, cgroups and network links: it needs root on a Debian or Ubuntu machine. "
-            "Run it with sudo, or set KUBECONFIG to a cluster that you have"
+            "the local cluster makes namespaces, cgroups and network links: it needs root on Debian or Ubuntu. "
+            "Run it with sudo, or use a cluster that you have"
         )
 
 

@@ -18,7 +18,7 @@ def run(
     cwd: Path | None = None,
     timeout: float = 120,
 ) -> str:
-    """Run to the end and return its standard output; ClusterError if it fails or takes longer than `timeout` seconds."""
+    """Run to the end and return its standard output; ClusterError if it fails or takes over `timeout` seconds."""
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(

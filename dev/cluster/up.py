@@ -20,8 +20,8 @@ from dev.cluster import (
     nodes,
     registry,
 )
-from dev.cluster.down import clear, down
-from dev.cluster.modules import KUBERNETES
+from dev.cluster.down import down
+from dev.cluster.modules import KUBERNETES, MODULES
 from dev.cluster.plan import Cluster
 from dev.cluster.processes import Daemons
 
@@ -29,11 +29,21 @@ API_SECONDS, NODES_SECONDS, DNS_SECONDS = 120.0, 120.0, 120.0
 
 
 def start(cluster: Cluster, go: Callable[[], Path], say: Callable[[str], None]) -> None:
-    """Start the cluster after clearing what is left of an earlier one. `go` finds the Go command, if one is needed."""
-    clear(cluster)
+    """Start the cluster after clearing what is left of an earlier one. `go` finds the Go command, if one is needed.
+
+    A start that fails or is interrupted takes down what it had started; only its logs stay.
+    """
     down(cluster)
-    if not all(build.is_built(module, cluster.cache) for module in build.MODULES):
+    if not all(build.is_built(module, cluster.cache) for module in MODULES):
         build.build_all(cluster.cache, go(), say)
+    try:
+        _start(cluster, say)
+    except BaseException:
+        down(cluster, keep_logs=True)
+        raise
+
+
+def _start(cluster: Cluster, say: Callable[[str], None]) -> None:
     began = time.monotonic()
     with registry.lock(cluster.state_root, "machine"):
         registry.enter(cluster)
@@ -42,23 +52,24 @@ def start(cluster: Cluster, go: Callable[[], Path], say: Callable[[str], None]) 
     daemons = Daemons(cluster, cgroups.create(cluster))
     network.create(cluster)
     credentials.create(cluster)
-    _start_control_plane(cluster, daemons)
+    _start_storage_and_api(cluster, daemons)
     containerds = {node: nodes.start_containerd(node, daemons) for node in cluster.nodes}
     images.load_own(cluster)
-    daemons.wait_until("the API server is ready", lambda: health.api_ready(cluster), API_SECONDS)
+    daemons.wait_until("the API server is ready", lambda: health.api_ready(cluster), API_SECONDS, "kube-apiserver")
     say(f"  API server ready after {time.monotonic() - began:.1f} s")
     kubectl.apply(cluster, addons.objects(cluster))
     _start_rest(cluster, daemons)
     for node, pid in containerds.items():
         nodes.start_kubelet(node, pid, daemons)
-    daemons.wait_until("the nodes are Ready", lambda: health.nodes_ready(cluster), NODES_SECONDS)
+    daemons.wait_until("the nodes are Ready", lambda: health.nodes_ready(cluster), NODES_SECONDS, "kubelet-node1")
     say(f"  {cluster.node_count} nodes Ready after {time.monotonic() - began:.1f} s")
-    daemons.wait_until("CoreDNS is available", lambda: health.dns_ready(cluster), DNS_SECONDS)
-    daemons.wait_until("accounts are made", lambda: health.default_account_there(cluster), API_SECONDS)
+    manager = "kube-controller-manager"
+    daemons.wait_until("CoreDNS is available", lambda: health.dns_ready(cluster), DNS_SECONDS, manager)
+    daemons.wait_until("pods can be made", lambda: health.default_account_there(cluster), DNS_SECONDS, manager)
     say(f"  CoreDNS available after {time.monotonic() - began:.1f} s")
 
 
-def _start_control_plane(cluster: Cluster, daemons: Daemons) -> None:
+def _start_storage_and_api(cluster: Cluster, daemons: Daemons) -> None:
     control_plane.write(cluster)
     _daemon(cluster, daemons, "etcd", "server", control_plane.etcd(cluster))
     _daemon(cluster, daemons, "kube-apiserver", "kube-apiserver", control_plane.api_server(cluster))
