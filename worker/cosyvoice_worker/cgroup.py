@@ -26,6 +26,17 @@ def memory_limit(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> int | No
     return min((limit for limit in limits if limit is not None and limit < V1_UNLIMITED), default=None)
 
 
+def memory_used(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> int:
+    """Bytes charged to this process' cgroup that the kernel could not get back by dropping file pages."""
+    v2 = _own(_directories(mount, membership, ""))
+    v1 = _own(_directories(mount / "memory", membership, "memory"))
+    used = _integer(v2 / "memory.current") or _integer(v1 / "memory.usage_in_bytes") or 0
+    names = ("inactive_file", "active_file")
+    statistics = _text(v2 / "memory.stat") or _text(v1 / "memory.stat")
+    pairs = [line.split() for line in statistics.splitlines()]
+    return max(0, used - sum(int(value) for name, value in pairs if name in names))
+
+
 def cpu_quota(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> float | None:
     """The smallest CPU quota on this process in CPUs (0.5 is half of one); None without one."""
     quotas = []
@@ -51,6 +62,12 @@ def _directories(mount: Path, membership: Path, controller: str) -> Iterator[Pat
             yield from (mount / part for part in (inside, *inside.parents))
             return
     yield mount
+
+
+def _own(directories: Iterator[Path]) -> Path:
+    """The innermost that can be seen from here."""
+    candidates = list(directories)
+    return next((directory for directory in candidates if directory.is_dir()), candidates[-1])
 
 
 def _text(path: Path) -> str:

@@ -57,13 +57,15 @@ def _check_checkpoint(file: SourceFile, head: bytes) -> None:
             expected="a zip directory at the end",
             actual=f"{file.size} bytes without one",
         ) from error
+    # zipfile shifts all offsets by what is missing or too much in front of the directory, so a whole file starts at 0.
+    begin = min((member.header_offset for member in members), default=None)
     beyond = [member for member in members if member.header_offset + member.compress_size > end_of_data]
-    if beyond or not members:
+    if begin != 0 or beyond:
         raise _corrupt(
             file.path,
-            "has a zip directory that does not fit its content",
-            expected=f"records within {end_of_data} bytes",
-            actual=f"{len(beyond)} of {len(members)} beyond",
+            "has lost or gained bytes in its middle: copy it again",
+            expected=f"{len(members)} records within bytes 0 to {end_of_data}",
+            actual=f"the first at {begin}, {len(beyond)} beyond the end",
         )
 
 

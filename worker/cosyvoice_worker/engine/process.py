@@ -1,0 +1,74 @@
+"""The engine process from its first message to its last: say hello, load, say ready, serve."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import NoReturn
+
+from cosyvoice_worker import logs
+from cosyvoice_worker.channel import Failed, Hello, Ready
+from cosyvoice_worker.engine.environment import prepare
+from cosyvoice_worker.engine.link import Inbox, Link, leave
+from cosyvoice_worker.engine.phases import IMPORT, Phases
+from cosyvoice_worker.outcome import Outcome, Phase, WorkerError
+from cosyvoice_worker.settings import read_settings
+
+PR_SET_PDEATHSIG = 1
+
+log = logging.getLogger(__name__)
+
+
+def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
+    """Be the engine behind descriptor `fd`, until the front is gone or the load has failed."""
+    _die_with_parent()
+    link = Link(socket.socket(fileno=fd))
+    link.send(Hello(pid=os.getpid()))
+    inbox = Inbox(link, leave)
+    phases = Phases(link.send)
+    phases.enter(IMPORT)
+    try:
+        settings = read_settings(config, Phase.MAP)
+        logs.configure("engine", model=settings.model, version=settings.version, revision=settings.revision)
+        prepare()
+        from cosyvoice_worker.engine.load import load  # noqa: PLC0415 - imports torch: said hello first, and timed
+        from cosyvoice_worker.engine.serve import serve  # noqa: PLC0415
+
+        engine = load(settings, root, voices, phases, link.send)
+    except WorkerError as error:
+        link.send(failure(error.outcome))
+        leave(error.outcome.exit_code)
+    link.send(
+        Ready(
+            sample_rate=engine.sample_rate,
+            device=engine.device,
+            dtype=engine.dtype,
+            load=phases.finish(),
+            voices=engine.voices.names(),
+            slowest_step=engine.slowest_step,
+        )
+    )
+    serve(engine, inbox, link.send)
+
+
+def failure(outcome: Outcome) -> Failed:
+    """The engine's own end (id 0), as the front puts it into the termination message."""
+    return Failed(
+        id=0,
+        reason=outcome.reason.value,
+        message=outcome.message,
+        phase=outcome.phase.value,
+        file=outcome.file,
+        tensor=outcome.tensor,
+        expected=outcome.expected,
+        actual=outcome.actual,
+    )
+
+
+def _die_with_parent() -> None:
+    """The kernel kills this process when the thread that started it ends, however that comes."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
