@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from dev.images import base, host, locks, references
 from dev.images.layout import EPOCH, REPOSITORY, Layout
 from dev.images.references import Image
 from dev.images.storage import Storage, clear_leftovers, open_storage, remove_storage
+
+# buildah announces a step of the Dockerfile so, after its stage: "[2/3] STEP 1/4: COPY ..."
+STEP = re.compile(r"(\[\d+/\d+\] )?STEP ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ def _build_one(storage: Storage, kind: str) -> Built:
     print(f"Building {references.repository(kind)} ...", flush=True)
     start = time.monotonic()
     with host.pip_secrets() as secrets:
-        storage.stream(*build_arguments(kind, name, {key: str(path) for key, path in secrets.items()}))
+        arguments = build_arguments(kind, name, {key: str(path) for key, path in secrets.items()})
+        storage.logged(*arguments, log=storage.layout.build_log(kind), shown=STEP)
     seconds = time.monotonic() - start
     image = references.image(kind, __version__, storage.image_id(name))
     return Built(image, storage.image_size(name), storage.image_config(name).layers, seconds)
@@ -54,9 +59,6 @@ def _build_one(storage: Storage, kind: str) -> Built:
 
 def build_arguments(kind: str, name: str, secrets: dict[str, str]) -> list[str]:
     """buildah's counterpart of `docker build -f Dockerfile.<kind> .`"""
-    # The revision is that of the image's own inputs: a commit elsewhere must not make a new image.
-    inputs = (f"{kind}/cosyvoice_{kind}", f"Dockerfile.{kind}", ".dockerignore", "requirements")
-    build_options = {"VERSION": __version__, "REVISION": host.revision_of(inputs)}
     return [
         "bud",
         "--layers",
@@ -66,7 +68,8 @@ def build_arguments(kind: str, name: str, secrets: dict[str, str]) -> list[str]:
         "--format=docker",
         f"--timestamp={EPOCH}",
         *(f"--secret=id={key},src={path}" for key, path in secrets.items()),
-        *(f"--build-arg={key}={value}" for key, value in build_options.items()),
+        # No REVISION: the same content has to give the same image, whatever commit it is in.
+        f"--build-arg=VERSION={__version__}",
         f"--file={REPOSITORY / f'Dockerfile.{kind}'}",
         f"--tag={name}",
         str(REPOSITORY),

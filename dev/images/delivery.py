@@ -47,11 +47,11 @@ def push(layout: Layout, registry: str) -> References:
     )
     for image in (remote.operator, remote.worker):
         print(f"Pushing {image.reference} ...", flush=True)
-        storage.stream("push", *_tls_options(registry), image.id, f"docker://{image.reference}")
+        storage.stream("push", *tls_options(registry), image.id, f"docker://{image.reference}")
     return remote
 
 
-def _tls_options(registry: str) -> list[str]:
+def tls_options(registry: str) -> list[str]:
     """As container engines do, speak plain HTTP to a registry on this machine."""
     host_name = registry.split("/", maxsplit=1)[0].rsplit(":", maxsplit=1)[0]
     return ["--tls-verify=false"] if host_name in {"localhost", "127.0.0.1", "[::1]"} else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,14 +112,3 @@ def pip_settings(env: Mapping[str, str], files: tuple[Path, ...]) -> dict[str, s
         if value:
             settings[option] = " ".join(value.split())
     return settings
-
-
-def revision_of(paths: tuple[str, ...]) -> str:
-    """The last commit that touched `paths`, marked if they have changed since; "unknown" outside a git checkout."""
-    git = ["git", "-C", str(REPOSITORY)]
-    try:
-        commit = command.output([*git, "log", "-1", "--format=%H", "--", *paths])
-        changed = command.output([*git, "status", "--porcelain", "--", *paths])
-    except (ImageError, subprocess.SubprocessError):
-        return "unknown"
-    return f"{commit}-modified" if commit and changed else commit or "unknown"

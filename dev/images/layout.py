@@ -57,6 +57,10 @@ class Layout:
         """Held in common by running containers and exports, exclusively by whoever clears leftovers away."""
         return self.root / "use.lock"
 
+    def build_log(self, kind: str) -> Path:
+        """Everything that the last build of an image said."""
+        return self.root / f"build-{kind}.log"
+
     @property
     def references(self) -> Path:
         """What the last build made; see `references`."""

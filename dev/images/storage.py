@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,10 @@ class Storage:
     def stream(self, *arguments: str) -> None:
         """Run buildah with its output on the terminal."""
         command.stream(["buildah", *arguments], env=self.env)
+
+    def logged(self, *arguments: str, log: Path, shown: re.Pattern[str]) -> None:
+        """Run buildah with its output in a file; see `command.logged`."""
+        command.logged(["buildah", *arguments], log, shown, env=self.env)
 
     def has_image(self, name: str) -> bool:
         """Whether an image of this name is in the storage."""
