@@ -118,6 +118,7 @@ def clear_leftovers(storage: Storage) -> None:
         layout.scratch.mkdir()
         try:
             storage.output("rm", "--all")
+            storage.output("images")  # fails where a layer is not known
         except ImageError as error:
             print(f"The image storage cannot be read, starting afresh ({error})", flush=True)
             remove_storage(storage)
