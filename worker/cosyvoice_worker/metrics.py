@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
+from cosyvoice_worker._version import __version__
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -66,10 +68,10 @@ class Metrics:
         )
         ProcessCollector(registry=registry)
 
-    def tell_info(self, labels: Mapping[str, str]) -> None:
-        """Replace the one `cosyvoice_worker_info` series."""
+    def tell_identity(self, labels: Mapping[str, str | None]) -> None:
+        """Replace the one `cosyvoice_worker_info` series; what is not known yet is an empty label."""
         self.info.clear()
-        self.info.labels(**labels).set(1)
+        self.info.labels(**{name: value or "" for name, value in labels.items()}, release=__version__).set(1)
 
     def render(self) -> bytes:
         """The exposition in text format."""

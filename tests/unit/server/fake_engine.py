@@ -56,6 +56,7 @@ class FakeEngine:
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
         self._task = asyncio.get_running_loop().create_task(self._run(script))
+        self._task.add_done_callback(lambda _: self._theirs.close())  # it may have been cancelled before it began
 
     # ----- the port ---------------------------------------------------------------------------------------------------
 

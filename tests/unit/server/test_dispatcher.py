@@ -28,7 +28,9 @@ class Bench:
 
     def submit(self, text: str = "Hello.", *, stream: bool = False) -> Job:
         request = SpeechRequest(input=text, stream=stream)
-        return self.dispatcher.submit(request, 7, asyncio.get_running_loop().time())
+        return self.dispatcher.submit(
+            request, 7, asyncio.get_running_loop().time(), self.dispatcher.limits.request_seconds
+        )
 
     def started(self) -> list[int]:
         return [message.id for message in self.sent if isinstance(message, Synthesize)]

@@ -42,7 +42,9 @@ class Front:
 
     def submit(self, text: str = "Hello.", *, stream: bool = False) -> Job:
         request = SpeechRequest(input=text, stream=stream)
-        return self.dispatcher.submit(request, 7, asyncio.get_running_loop().time())
+        return self.dispatcher.submit(
+            request, 7, asyncio.get_running_loop().time(), self.dispatcher.limits.request_seconds
+        )
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():  # noqa: ASYNC110 - what is waited for are plain values of the product's state

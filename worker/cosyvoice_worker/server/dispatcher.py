@@ -46,15 +46,14 @@ class Dispatcher:
     def in_flight(self) -> int:
         return int(self._running is not None)
 
-    def submit(self, request: SpeechRequest, seed: int, arrived: float) -> Job:
-        """Queue a request. Raises Problem when the queue is full."""
+    def submit(self, request: SpeechRequest, seed: int, arrived: float, seconds: float) -> Job:
+        """Queue a request that has `seconds` from its arrival. Raises Problem when the queue is full."""
         if self.queued >= self.limits.queued_requests:
             ahead = self.queued + self.in_flight
             raise problems.queue_full(self.limits.queued_requests, retry_after(ahead, self._seconds_each))
-        deadline = arrived + self.limits.request_seconds
-        job = Job(id=next(self._ids), request=request, seed=seed, arrived=arrived, deadline=deadline)
-        late = problems.deadline_passed(self.limits.request_seconds)
-        self._timers[job.id] = asyncio.get_running_loop().call_at(deadline, self.cancel, job, late)
+        job = Job(id=next(self._ids), request=request, seed=seed, arrived=arrived, seconds=seconds)
+        late = problems.deadline_passed(seconds)
+        self._timers[job.id] = asyncio.get_running_loop().call_at(job.deadline, self.cancel, job, late)
         self._waiting.append(job)
         self._start_next()
         return job
@@ -111,18 +110,10 @@ class Dispatcher:
                 detail = f"the client left {job.buffered:,} bytes of audio unread, over {self.limits.buffered_bytes:,}"
                 self.cancel(job, problems.client_too_slow(detail))
             return
-        self._finish(job, self._end_of(message))
+        self._finish(job, _end_of(job, message))
         self._running = None
         self._seconds_each += _SMOOTHING * (now - self._started_at - self._seconds_each)
         self._start_next()
-
-    def _end_of(self, message: Done | Failed) -> Done | Problem:
-        if isinstance(message, Done) and not message.cancelled:
-            return message
-        # The engine keeps the same deadline and may be the first to notice; when it stops unasked, that is why.
-        if isinstance(message, Done) or message.status == 504:
-            return problems.deadline_passed(self.limits.request_seconds)
-        return problems.synthesis_failed(message.status, message.reason, message.message)
 
     def _start_next(self) -> None:
         if self._running is None and self._send is not None and self._waiting:
@@ -152,3 +143,12 @@ class Dispatcher:
     def _tell_depth(self) -> None:
         self.metrics.queue_depth.set(self.queued)
         self.metrics.in_flight.set(self.in_flight)
+
+
+def _end_of(job: Job, message: Done | Failed) -> Done | Problem:
+    if isinstance(message, Done) and not message.cancelled:
+        return message
+    # The engine keeps the same deadline and may be the first to notice; when it stops unasked, that is why.
+    if isinstance(message, Done) or message.status == 504:
+        return problems.deadline_passed(job.seconds)
+    return problems.synthesis_failed(message.status, message.reason, message.message)

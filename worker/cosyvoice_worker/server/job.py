@@ -16,16 +16,16 @@ BYTES_PER_SAMPLE = 2
 class Job:
     """The audio made so far that the client has not read, and how the request ended once it has.
 
-    `arrived` and `deadline` are times of the event loop. `on_cut` is called when the request is ended against the
-    client's will after its response may have begun, as that response may be stuck in a full socket.
+    `arrived` is a time of the event loop; the request has `seconds` from then. `on_cut` is called when the request is
+    ended early after its response may have begun, as that response may be stuck in a full socket.
     """
 
-    def __init__(self, *, id: int, request: SpeechRequest, seed: int, arrived: float, deadline: float) -> None:  # noqa: A002 - the channel's word
+    def __init__(self, *, id: int, request: SpeechRequest, seed: int, arrived: float, seconds: float) -> None:  # noqa: A002 - the channel's word
         self.id = id
         self.request = request
         self.seed = seed
         self.arrived = arrived
-        self.deadline = deadline
+        self.seconds = seconds
         self.on_cut: Callable[[], None] | None = None
         self.audio_bytes = 0
         self.buffered = 0
@@ -33,6 +33,10 @@ class Job:
         self.end: Done | Problem | None = None
         self._chunks: deque[bytes] = deque()
         self._changed = asyncio.Event()
+
+    @property
+    def deadline(self) -> float:
+        return self.arrived + self.seconds
 
     def push(self, s16: bytes, now: float) -> None:
         """Add audio. Without effect after the end."""

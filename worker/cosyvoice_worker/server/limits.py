@@ -22,5 +22,6 @@ class Limits:
     # A player that reads at the speed of speech falls behind a faster engine: this is 5 minutes of 24 kHz audio.
     buffered_bytes: int = 16 * MIB
     stalled_seconds: float = 30.0
-    drain_seconds: float = 310.0
+    # With the pod's preStop of 5 s it fits into a termination grace period of 90 s.
+    drain_seconds: float = 75.0
     kill_seconds: float = 3.0

@@ -1,0 +1,43 @@
+"""The ASGI application of both ports."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cosyvoice_worker.server import docs_page, openapi
+from cosyvoice_worker.server.context import RequestContext
+from cosyvoice_worker.server.errors import HANDLERS
+from cosyvoice_worker.server.pages import Pages
+from cosyvoice_worker.server.speech import Speech
+from cosyvoice_worker.server.state import FrontState
+
+
+async def _openapi(_request: Request) -> Response:
+    return Response(openapi.encoded(), media_type="application/json")
+
+
+async def _docs(_request: Request) -> Response:
+    return Response(docs_page.page(), media_type="text/html")
+
+
+def build_app(state: FrontState, pages: Pages, speech: Speech, admin_port: int) -> ASGIApp:
+    """One application: what comes in on `admin_port` is for the operator and Prometheus, all else for users."""
+    api = Starlette(
+        routes=[
+            *pages.api_routes(),
+            Route("/v1/audio/speech", speech, methods=["POST"]),
+            Route("/openapi.json", _openapi, methods=["GET"]),
+            Route("/docs", _docs, methods=["GET"]),
+        ],
+        exception_handlers=HANDLERS,
+    )
+    admin = Starlette(routes=pages.admin_routes(), exception_handlers=HANDLERS)
+
+    async def by_port(scope: Scope, receive: Receive, send: Send) -> None:
+        await (admin if scope["server"][1] == admin_port else api)(scope, receive, send)
+
+    return RequestContext(by_port, state)

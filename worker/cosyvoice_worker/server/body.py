@@ -1,0 +1,65 @@
+"""Reading a request's body: never more than the limit, never longer than the patience."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from cosyvoice_worker.server import problems
+from cosyvoice_worker.server.limits import MIB, Limits
+
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 16 * MIB
+
+
+async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes:
+    """The whole body. Raises Problem (too large, too slow), or ClientDisconnect when the client has gone."""
+    declared = headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limits.body_bytes:
+        raise problems.body_too_large(limits.body_bytes)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                body += message.get("body", b"")
+                if len(body) > limits.body_bytes:
+                    raise problems.body_too_large(limits.body_bytes)
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError as error:
+        raise problems.body_timeout(limits.body_seconds) from error
+
+
+class LingeringResponse(Response):
+    """A response to a request whose body has not been read: it throws some of the body away before it ends.
+
+    Closing a connection with bytes in it resets it, and the client may then never see the answer. A client that waits
+    for `100 Continue` sends nothing, and nothing is waited for.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.headers["connection"] = "close"
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        if "expect" not in Headers(scope=scope):
+            await _discard(receive)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _discard(receive: Receive) -> None:
+    discarded = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while discarded < LINGER_BYTES:
+                message = await receive()
+                discarded += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return

@@ -1,0 +1,107 @@
+"""The front put together, and its life: serve, drain, end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry
+
+from cosyvoice_worker.metrics import Metrics
+from cosyvoice_worker.outcome import Outcome
+from cosyvoice_worker.server import problems
+from cosyvoice_worker.server.app import build_app
+from cosyvoice_worker.server.dispatcher import Dispatcher
+from cosyvoice_worker.server.engine_life import EngineProcess, Patience
+from cosyvoice_worker.server.http_server import make_server
+from cosyvoice_worker.server.limits import Limits
+from cosyvoice_worker.server.pages import Pages
+from cosyvoice_worker.server.speech import Speech
+from cosyvoice_worker.server.state import FrontState
+from cosyvoice_worker.server.supervisor import Supervisor
+from cosyvoice_worker.server.voices import Voices
+
+DRAIN_TICK_SECONDS = 0.05
+STOPPING_RETRY_SECONDS = 1
+
+log = logging.getLogger(__name__)
+
+
+class Front:
+    """Made and run on one event loop. `launch` starts an engine process; `sockets` are the API's and the admin's."""
+
+    def __init__(
+        self,
+        *,
+        state: FrontState,
+        voices: Voices,
+        limits: Limits,
+        load_seconds: float,
+        launch: Callable[[], EngineProcess],
+        sockets: tuple[socket.socket, socket.socket],
+    ) -> None:
+        self.state = state
+        self.limits = limits
+        self.dispatcher = Dispatcher(limits, Metrics(CollectorRegistry()))
+        patience = Patience(load_seconds=load_seconds, kill_seconds=limits.kill_seconds)
+        self.supervisor = Supervisor(launch, state, self.dispatcher, patience)
+        self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine, load_seconds)
+        pages = Pages(state, self.dispatcher, voices)
+        self._server = make_server(build_app(state, pages, self._speech, sockets[1].getsockname()[1]), limits)
+        self._sockets = sockets
+        self._asked_to_stop = asyncio.Event()
+        self._asked_to_hurry = asyncio.Event()
+        if state.identity.staged_bytes is not None:
+            self.dispatcher.metrics.staged_bytes.set(state.identity.staged_bytes)
+
+    async def run(self, first: EngineProcess | None) -> Outcome | None:
+        """Serve until told to stop (None) or until there is no engine to be had (why). `first` was started already."""
+        loop = asyncio.get_running_loop()
+        serving = loop.create_task(self._server.serve(sockets=list(self._sockets)))
+        supervising = loop.create_task(self.supervisor.run(first))
+        stopping = loop.create_task(self._asked_to_stop.wait())
+        await _first_of(serving, supervising, stopping)
+        if not supervising.done():
+            await self._drain()
+            await _first_of(loop.create_task(self.supervisor.stop()), supervising)
+            self.supervisor.kill()
+        outcome = await supervising
+        self._end_requests()
+        self._server.finish(now=self._asked_to_hurry.is_set())
+        await serving
+        stopping.cancel()
+        return outcome
+
+    def stop(self) -> None:
+        """Drain and end; the second time, end at once. What SIGTERM does."""
+        if self._asked_to_stop.is_set():
+            self._asked_to_hurry.set()
+        self._asked_to_stop.set()
+
+    def handle_signals(self, numbers: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGINT)) -> None:
+        """Let these signals call `stop`."""
+        for number in numbers:
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+
+    async def _drain(self) -> None:
+        """Not ready any more, but serving what still comes, until nothing is in flight or the patience is over."""
+        self.state.draining = True
+        log.info("draining", extra={"requests": self._speech.active})
+        deadline = asyncio.get_running_loop().time() + self.limits.drain_seconds
+        while self._speech.active and asyncio.get_running_loop().time() < deadline:
+            try:
+                await asyncio.wait_for(self._asked_to_hurry.wait(), DRAIN_TICK_SECONDS)
+            except TimeoutError:
+                continue
+            return
+
+    def _end_requests(self) -> None:
+        self.dispatcher.detach(keep_waiting=True)
+        self.dispatcher.refuse_waiting(problems.stopping(STOPPING_RETRY_SECONDS))
+
+
+async def _first_of(*tasks: asyncio.Task[object] | asyncio.Task[None]) -> None:
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
