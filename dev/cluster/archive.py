@@ -11,13 +11,13 @@ from pathlib import Path
 from dev.cluster.errors import ArchiveError
 
 
-def write(target: Path, reference: str, binary: Path, arguments: tuple[str, ...] = ()) -> str:
+def write(target: Path, reference: str, binary: Path, architecture: str = "amd64") -> str:
     """Write an image that holds one executable, its entry point; returns the image ID, the same for the same binary."""
     layer = _tar({binary.name: (binary.read_bytes(), 0o755)})
     configuration = {
-        "architecture": "amd64",
+        "architecture": architecture,
         "os": "linux",
-        "config": {"Entrypoint": [f"/{binary.name}", *arguments], "User": "65532:65532", "WorkingDir": "/"},
+        "config": {"Entrypoint": [f"/{binary.name}"], "User": "65532:65532", "WorkingDir": "/"},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
     }
     encoded = json.dumps(configuration).encode()

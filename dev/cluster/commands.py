@@ -16,7 +16,7 @@ from dev.cluster.plan import Cluster
 
 
 def build(options: argparse.Namespace) -> None:
-    building.build_all(options.cache_dir, toolchain.find_go(), say)
+    building.build_all(options.cache_dir, toolchain.find_go(options.cache_dir, say), say)
 
 
 def up(options: argparse.Namespace) -> None:
@@ -86,7 +86,7 @@ def _start(options: argparse.Namespace) -> Cluster:
     began = time.monotonic()
     cluster = _planned(options, options.nodes)
     say(f"Starting cluster {cluster.name!r} with {cluster.node_count} nodes; its logs are in {cluster.logs}")
-    bringing_up.start(cluster, toolchain.find_go, say)
+    bringing_up.start(cluster, say)
     say(f"Cluster {cluster.name!r} is up after {time.monotonic() - began:.1f} s.")
     return cluster
 

@@ -100,7 +100,7 @@ def proxy_configuration(cluster: Cluster) -> dict[str, Any]:
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
-        # To this kube-proxy only its own node's pods are local, and only those could reach themselves through a Service.
+        # Only its own node's pods are local to this kube-proxy, and else only those reach themselves through a Service.
         "nftables": {"masqueradeAll": True},
         "clusterCIDR": cluster.pod_subnet,
         "clientConnection": {"kubeconfig": str(credentials.kubeconfig_of(cluster, credentials.PROXY))},

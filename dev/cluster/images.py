@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dev.cluster import build, cgroups, registry
+from dev.cluster import build, cgroups, registry, toolchain
 from dev.cluster.archive import write as write_archive
 from dev.cluster.errors import ClusterError
 from dev.cluster.modules import CONTAINERD, COREDNS, PAUSE
@@ -58,7 +58,7 @@ def load_own(cluster: Cluster) -> None:
     for module, reference in ((PAUSE, PAUSE_IMAGE), (COREDNS, COREDNS_IMAGE)):
         binary = build.folder(module, cluster.cache) / module.binaries[0]
         target = cluster.state / f"{binary.name}.tar"
-        image_id = write_archive(target, reference, binary)
+        image_id = write_archive(target, reference, binary, toolchain.processor())
         load(target, reference, image_id, cluster)
         target.unlink()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from dev.cluster import (
     addons,
@@ -19,6 +18,7 @@ from dev.cluster import (
     network,
     nodes,
     registry,
+    toolchain,
 )
 from dev.cluster.down import down
 from dev.cluster.modules import KUBERNETES, MODULES
@@ -28,14 +28,14 @@ from dev.cluster.processes import Daemons
 API_SECONDS, NODES_SECONDS, DNS_SECONDS = 120.0, 120.0, 120.0
 
 
-def start(cluster: Cluster, go: Callable[[], Path], say: Callable[[str], None]) -> None:
-    """Start the cluster after clearing what is left of an earlier one. `go` finds the Go command, if one is needed.
+def start(cluster: Cluster, say: Callable[[str], None]) -> None:
+    """Start the cluster after clearing what is left of an earlier one; its binaries are built first, if need be.
 
     A start that fails or is interrupted takes down what it had started; only its logs stay.
     """
     down(cluster)
     if not all(build.is_built(module, cluster.cache) for module in MODULES):
-        build.build_all(cluster.cache, go(), say)
+        build.build_all(cluster.cache, toolchain.find_go(cluster.cache, say), say)
     try:
         _start(cluster, say)
     except BaseException:
