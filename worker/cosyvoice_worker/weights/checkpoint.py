@@ -23,7 +23,8 @@ from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
 ACCEPTED_DTYPES = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 _ZIP = b"PK\x03\x04"
-_PICKLE = b"\x80"
+# PyTorch's magic number as the pickle that its files began with before 1.6.
+_BEFORE_ZIP = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -59,7 +60,7 @@ def _pytorch(path: Path, start: bytes) -> object:
         if not zipfile.is_zipfile(path):
             raise _corrupt(path, Reason.TRUNCATED_FILE, "the directory that ends the archive is missing")
         return _load(path, mmap=True)
-    if start.startswith(_PICKLE):
+    if start.startswith(_BEFORE_ZIP):
         return _load(path, mmap=False)
     raise _corrupt(path, Reason.CORRUPT_FILE, f"it begins with {start[:8]!r}")
 

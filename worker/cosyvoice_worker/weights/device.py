@@ -1,4 +1,4 @@
-"""Where a model computes and in which precision, and how its weights get there."""
+"""In which precision a model computes, and how its weights get to where it does."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ DTYPES = {"auto": torch.float32, "float32": torch.float32, "float16": torch.floa
 _SLOT_ELEMENTS = 8 * 1024 * 1024
 _SLOTS = 3
 _ALIGNMENT = 128  # elements: keeps every parameter at a boundary that kernels like
-
-
-def choose_device(name: str) -> torch.device:
-    """The device called "cpu" or "cuda"; raises WorkerError (InvalidConfig) where this machine has no such device."""
-    if name == "cuda" and not torch.cuda.is_available():
-        built = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
-        message = f"the engine's device is cuda, but PyTorch {torch.__version__} ({built}) finds no usable GPU here"
-        raise fail(Reason.INVALID_CONFIG, Phase.MAP, message, expected="a CUDA device", actual="none")
-    return torch.device(name)
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:

@@ -20,7 +20,7 @@ from cosyvoice_worker.text.tokenizer import Tokenizer
 from cosyvoice_worker.weights import checkpoint, memory
 from cosyvoice_worker.weights.assign import assign
 from cosyvoice_worker.weights.build import hollow
-from cosyvoice_worker.weights.device import choose_device, choose_dtype, place
+from cosyvoice_worker.weights.device import choose_dtype, place
 from cosyvoice_worker.weights.fold import fold_weight_norm, strip_prefix
 
 FLOW_FILE = "flow.pt"
@@ -42,7 +42,7 @@ def load(model_dir: Path, device: str, dtype: str, on_phase: Callable[[Phase], N
     or Build (tensors that do not fit), always naming the file, and the tensor if there is one.
     """
     on_phase(Phase.MAP)
-    chosen = choose_device(device)
+    chosen = torch.device(device)
     precision = choose_dtype(dtype, chosen)
     config = configuration.read(model_dir)
     states = {file: checkpoint.read(model_dir / file) for file in FILES}
