@@ -12,6 +12,9 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from cosyvoice_worker.models.cosyvoice2.load import load, make_tokenizer
+from cosyvoice_worker.models.cosyvoice2.model import CosyVoice2
+from cosyvoice_worker.text.tokenizer import Tokenizer
 from dev.models import tiny
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -62,6 +65,18 @@ def golden_text() -> dict[str, Any]:
 def tiny_model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model, written once a session. Read-only: a test that changes a file works on a copy."""
     return tiny.write(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def model(tiny_model_dir: Path) -> CosyVoice2:
+    """The tiny model, loaded. Its users leave nothing in it."""
+    return load(tiny_model_dir, "cpu", "float32", lambda _phase: None)
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tiny_model_dir: Path) -> Tokenizer:
+    """The tiny model's tokenizer."""
+    return make_tokenizer(tiny_model_dir)
 
 
 @pytest.fixture(scope="session")

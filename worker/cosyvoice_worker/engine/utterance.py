@@ -75,7 +75,8 @@ def prepare(request: SpeechRequest, tokenizer: Tokenizer) -> Utterance:
 def _language_model_prompt(request: SpeechRequest, tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     voice = request.voice
     if request.instructions:
-        return tuple(tokenizer.encode(request.instructions + INSTRUCTION_END)), ()
+        instruction = request.instructions.removesuffix(INSTRUCTION_END) + INSTRUCTION_END
+        return tuple(tokenizer.encode(instruction)), ()
     if voice.prompt_text and voice.prompt_token.size:
         return tuple(tokenizer.encode(normalize(voice.prompt_text))), tuple(voice.prompt_token.tolist())
     return (), ()
