@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from cosyvoice_worker.engine.environment import prepare  # noqa: PLC0415
 
     _check_text(args.text)
+    _check_folder(args.out)
     prepare()
     s16, report = _speak(args)
     samples = len(s16) // SAMPLE_BYTES
@@ -123,6 +124,13 @@ def _check_text(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise fail(Reason.INVALID_CONFIG, Phase.SERVE, "--text is not UTF-8", expected="UTF-8") from error
+
+
+def _check_folder(out: Path) -> None:
+    """Before minutes of speaking, not after them."""
+    if not out.parent.is_dir():
+        message = f"--out {out}: there is no directory {out.parent}"
+        raise fail(Reason.MISSING_FILE, Phase.SERVE, message, file=str(out), expected="a directory")
 
 
 def _in_words(report: dict[str, Any]) -> str:
