@@ -1,0 +1,102 @@
+"""Reads what one pass has to know about one model. Decides nothing, writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from cosyvoice_operator import names, progress, revision, source
+from cosyvoice_operator.api import Model
+from cosyvoice_operator.cluster import Cluster, Object
+from cosyvoice_operator.errors import InvalidSpecError
+from cosyvoice_operator.observe import Gathered, observe
+from cosyvoice_operator.observed import Claim, Observed, Pod
+from cosyvoice_operator.workers import Workers
+
+# A pod whose volumes are not mounted so long after it got a node may have said why in an event.
+SLOW_MOUNT = timedelta(seconds=10)
+MAX_SLOW_PODS = 3
+_CREATING = "PodInitializing"
+_LISTED = ("ConfigMap", "ReplicaSet", "Pod")
+
+
+class Gatherer:
+    """Gathers from the API server, and from the workers themselves while they load."""
+
+    def __init__(self, cluster: Cluster, workers: Workers) -> None:
+        self._cluster = cluster
+        self._workers = workers
+
+    async def gather(self, model: Model, refusal: str | None, now: datetime) -> tuple[Gathered, Observed]:
+        """The raw objects, and what they mean."""
+        target = revision.identity(model.spec)
+        gathered = await self._objects(model, target, refusal)
+        observed = observe(model.identity, gathered)
+        asked = progress.pods_to_ask(observed, target, model.status)
+        slow = [pod for pod in observed.pods_of(target) if _is_slow(pod, now)][:MAX_SLOW_PODS]
+        if asked or slow:
+            statuses, mounts = await asyncio.gather(
+                self._workers.ask(model.namespace, asked), self._mount_failures(model.namespace, slow)
+            )
+            gathered = replace(gathered, statuses=statuses, mount_failures=mounts)
+            observed = observe(model.identity, gathered)
+        return gathered, observed
+
+    async def _objects(self, model: Model, target: str, refusal: str | None) -> Gathered:
+        namespace, name = model.namespace, model.name
+        selector = f"{names.LABEL_MODEL}={name}"
+        listed, named, claim = await asyncio.gather(
+            asyncio.gather(*(self._cluster.list(kind, namespace, labels=selector) for kind in _LISTED)),
+            asyncio.gather(
+                self._cluster.get("Deployment", namespace, name),
+                self._cluster.get("Service", namespace, name),
+                self._cluster.get("PodDisruptionBudget", namespace, name),
+                self._cluster.get("ConfigMap", namespace, names.revision_name(name, target)),
+            ),
+            self._claim(model),
+        )
+        config_maps, replica_sets, pods = listed
+        return Gathered(
+            named=tuple(raw for raw in named if raw is not None),
+            config_maps=tuple(config_maps),
+            replica_sets=tuple(replica_sets),
+            pods=tuple(pods),
+            claim=claim,
+            refusal=refusal,
+        )
+
+    async def _claim(self, model: Model) -> Claim | None:
+        """The claim of the source. Asked for only while something may be wrong: a bound claim in use cannot go."""
+        try:
+            where = source.parse(model.spec.source.uri)
+        except InvalidSpecError:
+            return None
+        if not isinstance(where, source.ClaimSource) or model.status.is_true("Ready"):
+            return None
+        raw = await self._cluster.get("PersistentVolumeClaim", model.namespace, where.claim)
+        if raw is None:
+            return Claim(name=where.claim, exists=False)
+        return Claim(name=where.claim, exists=True, access_modes=tuple(raw["spec"].get("accessModes", ())))
+
+    async def _mount_failures(self, namespace: str, pods: list[Pod]) -> Mapping[str, str]:
+        """By pod, what the kubelet said last about a volume that it could not mount."""
+        found = await asyncio.gather(*(self._mount_failure(namespace, pod) for pod in pods))
+        return {pod.name: words for pod, words in zip(pods, found, strict=True) if words is not None}
+
+    async def _mount_failure(self, namespace: str, pod: Pod) -> str | None:
+        fields = f"involvedObject.kind=Pod,involvedObject.name={pod.name}"
+        events = await self._cluster.list("Event", namespace, fields=fields)
+        troubles = [event for event in events if event.get("reason") in {"FailedMount", "FailedAttachVolume"}]
+        troubles.sort(key=_last_seen)
+        return str(troubles[-1].get("message", "")) if troubles else None
+
+
+def _is_slow(pod: Pod, now: datetime) -> bool:
+    started = pod.stage.running or pod.stage.ended is not None or pod.stage.waiting_reason not in {None, _CREATING}
+    return pod.scheduled is not None and not started and now - pod.scheduled > SLOW_MOUNT
+
+
+def _last_seen(event: Object) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")

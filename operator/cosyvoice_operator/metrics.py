@@ -1,0 +1,47 @@
+"""The operator's own metrics, served on the metrics port."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram, start_http_server
+
+RECONCILE_SECONDS = Histogram(
+    "cosyvoice_operator_reconcile_seconds",
+    "Duration of one pass over one model, in seconds.",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+RECONCILE_ERRORS = Counter(
+    "cosyvoice_operator_reconcile_errors_total",
+    "Passes that ended with an error and are tried again.",
+    ["error"],
+)
+API_REQUESTS = Counter(
+    "cosyvoice_operator_api_requests_total",
+    "Requests to the API server; code 0 where no answer came.",
+    ["verb", "kind", "code"],
+)
+MODELS = Gauge(
+    "cosyvoice_operator_models",
+    "Models by the reason in their status.",
+    ["reason"],
+)
+
+
+def serve(port: int) -> None:
+    """Serve /metrics on `port`, on every address, from a thread of its own."""
+    start_http_server(port)
+
+
+class ModelCount:
+    """Keeps MODELS: how many models stand at each reason."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[tuple[str, str], str] = {}
+
+    def set(self, key: tuple[str, str], reason: str | None) -> None:
+        """The model `key` (namespace, name) stands at `reason` now; None: it is gone."""
+        before = self._reasons.pop(key, None)
+        if before is not None:
+            MODELS.labels(before).dec()
+        if reason is not None:
+            self._reasons[key] = reason
+            MODELS.labels(reason).inc()

@@ -1,0 +1,144 @@
+"""Reads what the API server returned into `Observed`. Nothing is decided here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from cosyvoice_operator import names
+from cosyvoice_operator.api import Identity
+from cosyvoice_operator.observe_pod import read_pod
+from cosyvoice_operator.observed import Claim, NameConflict, Observed, Pod, StoredRevision, WorkerStatus, Workload
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """The raw objects of one pass. `named` are those under the names our children have, whoever owns them."""
+
+    named: tuple[Object, ...] = ()
+    config_maps: tuple[Object, ...] = ()
+    replica_sets: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+    mount_failures: Mapping[str, str] = field(default_factory=dict)  # by pod
+    statuses: Mapping[str, WorkerStatus] = field(default_factory=dict)  # by pod
+    claim: Claim | None = None
+    refusal: str | None = None
+
+    def live(self, kind: str, name: str) -> Object | None:
+        """The live object of this kind and name."""
+        everything = (*self.named, *self.config_maps)
+        return next((raw for raw in everything if raw["kind"] == kind and raw["metadata"]["name"] == name), None)
+
+
+def observe(identity: Identity, gathered: Gathered) -> Observed:
+    """What the pass sees of the model `identity`; only objects that it owns, and others only as conflicts."""
+    deployment = gathered.live("Deployment", identity.name)
+    owned_deployment = deployment if deployment is not None and owns(identity.uid, deployment) else None
+    replica_sets = _children(gathered.replica_sets, owned_deployment)
+    return Observed(
+        revisions=_revisions(identity, gathered.config_maps),
+        workload=None if owned_deployment is None else _workload(owned_deployment),
+        scaled_revisions=frozenset(
+            _label(raw, names.LABEL_REVISION) for raw in replica_sets if raw["spec"].get("replicas", 0) > 0
+        ),
+        pods=_pods(gathered, replica_sets),
+        claim=gathered.claim,
+        conflicts=tuple(_conflict(identity, raw) for raw in gathered.named if not owns(identity.uid, raw)),
+        refusal=gathered.refusal,
+    )
+
+
+def owns(uid: str, raw: Object) -> bool:
+    """Whether the object with `uid` is the controller of `raw`."""
+    return any(owner["uid"] == uid for owner in _owners(raw) if owner.get("controller"))
+
+
+def _owners(raw: Object) -> Sequence[Object]:
+    owners: Sequence[Object] = raw["metadata"].get("ownerReferences") or ()
+    return owners
+
+
+def _label(raw: Object, label: str) -> str:
+    return str((raw["metadata"].get("labels") or {}).get(label, ""))
+
+
+def _children(candidates: Sequence[Object], owner: Object | None) -> list[Object]:
+    return [] if owner is None else [raw for raw in candidates if owns(owner["metadata"]["uid"], raw)]
+
+
+def _pods(gathered: Gathered, replica_sets: Sequence[Object]) -> tuple[Pod, ...]:
+    owners = {raw["metadata"]["uid"] for raw in replica_sets}
+    pods = [
+        read_pod(raw, gathered.mount_failures.get(name), gathered.statuses.get(name))
+        for raw in gathered.pods
+        if (name := raw["metadata"]["name"])
+        and "deletionTimestamp" not in raw["metadata"]
+        and any(owner["uid"] in owners for owner in _owners(raw))
+    ]
+    return tuple(sorted(pods, key=lambda pod: (pod.created, pod.name)))
+
+
+def _revisions(identity: Identity, config_maps: Sequence[Object]) -> tuple[StoredRevision, ...]:
+    """Our revisions, newest first. One whose template cannot be read counts as absent: it can serve nobody."""
+    revisions = []
+    for raw in config_maps:
+        revision = _label(raw, names.LABEL_REVISION)
+        if not revision or not owns(identity.uid, raw) or "deletionTimestamp" in raw["metadata"]:
+            continue
+        try:
+            template = json.loads((raw.get("data") or {}).get(names.KEY_TEMPLATE, ""))
+        except ValueError:
+            continue
+        revisions.append(
+            StoredRevision(
+                revision=revision,
+                version=_label(raw, names.LABEL_VERSION),
+                created=datetime.fromisoformat(raw["metadata"]["creationTimestamp"]),
+                template=template,
+            )
+        )
+    return tuple(sorted(revisions, key=lambda stored: (stored.created, stored.revision), reverse=True))
+
+
+def _workload(raw: Object) -> Workload:
+    spec, status = raw["spec"], raw.get("status") or {}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    failure = conditions.get("ReplicaFailure", {})
+    template_labels = spec["template"]["metadata"].get("labels") or {}
+    return Workload(
+        revision=template_labels.get(names.LABEL_REVISION),
+        replicas=spec.get("replicas", 1),
+        total=status.get("replicas", 0),
+        updated=status.get("updatedReplicas", 0),
+        ready=status.get("readyReplicas", 0),
+        available=status.get("availableReplicas", 0),
+        settled=status.get("observedGeneration", 0) >= raw["metadata"].get("generation", 0),
+        autoscaled=_is_autoscaled(raw),
+        deadline_exceeded=conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded",
+        create_failure=failure.get("message") if failure.get("status") == "True" else None,
+    )
+
+
+def _is_autoscaled(raw: Object) -> bool:
+    """Whether someone else set `replicas` through the scale subresource, as an autoscaler of the Deployment does."""
+    return any(
+        entry.get("subresource") == "scale" and "f:replicas" in entry.get("fieldsV1", {}).get("f:spec", {})
+        for entry in raw["metadata"].get("managedFields") or ()
+        if entry.get("manager") != names.FIELD_MANAGER
+    )
+
+
+def _conflict(identity: Identity, raw: Object) -> NameConflict:
+    """Who has the name. A model of the same name and another uid is one that was deleted: its children will follow."""
+    orphan = any(owner["kind"] == names.KIND and owner["name"] == identity.name for owner in _owners(raw))
+    return NameConflict(
+        kind=raw["kind"],
+        namespace=identity.namespace,
+        name=raw["metadata"]["name"],
+        going=orphan or "deletionTimestamp" in raw["metadata"],
+    )

@@ -1,0 +1,139 @@
+"""What one pass saw of a model in the cluster, as values. `observe` reads them out of what the API server returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from cosyvoice_operator.termination import Termination
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRevision:
+    """A revision's ConfigMap of ours: the rendered pod template, to be applied as it stands."""
+
+    revision: str
+    version: str
+    created: datetime
+    template: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The Deployment. `replicas` is what it wants; `total` what there is, old pods included."""
+
+    revision: str | None
+    replicas: int
+    total: int = 0
+    updated: int = 0
+    ready: int = 0
+    available: int = 0
+    settled: bool = True  # the Deployment controller has seen its newest generation
+    autoscaled: bool = False  # another manager set `replicas` through the scale subresource
+    deadline_exceeded: bool = False
+    create_failure: str | None = None  # why the ReplicaSet cannot create pods: quota, Pod Security, a webhook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a container ended."""
+
+    exit_code: int
+    reason: str = "Error"  # the kubelet's word: Error, OOMKilled, Completed, ...
+    finished_at: datetime | None = None
+    said: Termination = field(default_factory=Termination)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """One container of a pod. `ended` is its latest end, also when it runs again or waits to."""
+
+    running: bool = False
+    waiting_reason: str | None = None
+    waiting_message: str | None = None
+    restarts: int = 0
+    ended: Ended | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.running and self.ended is not None and self.ended.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatus:
+    """What a worker answered on its admin port, cleaned. `load` is seconds by phase, in the worker's words."""
+
+    phase: str
+    ready: bool
+    revision: str | None = None
+    load: Mapping[str, float] = field(default_factory=dict)
+    failure: Termination | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod of the model's Deployment that is not being deleted."""
+
+    name: str
+    revision: str
+    created: datetime
+    version: str = ""
+    node: str | None = None
+    address: str | None = None
+    scheduled: datetime | None = None
+    unschedulable: str | None = None  # the scheduler's words
+    lost: str | None = None  # why the pod failed as a whole: evicted, preempted, its node shut down
+    lost_message: str = ""
+    ready: bool = False
+    ready_since: datetime | None = None
+    stage: Container = Container()
+    worker: Container = Container()
+    mount_failure: str | None = None  # the kubelet's words
+    status: WorkerStatus | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The PersistentVolumeClaim of the source. `access_modes` is empty where it does not exist."""
+
+    name: str
+    exists: bool
+    access_modes: tuple[str, ...] = ()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether its volume can be mounted on one node only."""
+        return self.exists and not {"ReadOnlyMany", "ReadWriteMany"} & set(self.access_modes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameConflict:
+    """An object under one of our names that our model does not own. `going`: it is about to be collected."""
+
+    kind: str
+    namespace: str
+    name: str
+    going: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything a pass knows about one model's children."""
+
+    revisions: tuple[StoredRevision, ...] = ()
+    workload: Workload | None = None
+    scaled_revisions: frozenset[str] = frozenset()  # of ReplicaSets that still want pods
+    pods: tuple[Pod, ...] = ()
+    claim: Claim | None = None
+    conflicts: tuple[NameConflict, ...] = ()
+    refusal: str | None = None  # why the API server refused what this model's spec makes us apply
+
+    def stored(self, revision: str | None) -> StoredRevision | None:
+        """The revision's ConfigMap, if there is one."""
+        return next((stored for stored in self.revisions if stored.revision == revision), None)
+
+    def pods_of(self, revision: str) -> tuple[Pod, ...]:
+        """The revision's pods."""
+        return tuple(pod for pod in self.pods if pod.revision == revision)

@@ -1,0 +1,79 @@
+"""Tells the world: writes a model's status, then sends the events that go with it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from cosyvoice_operator import api, names
+from cosyvoice_operator.api import Status
+from cosyvoice_operator.cluster import Cluster, Object
+from cosyvoice_operator.errors import ClusterError
+from cosyvoice_operator.events import Event
+from cosyvoice_operator.status import format_time
+
+MAX_EVENT_MESSAGE = 1000
+
+logger = logging.getLogger(__name__)
+
+
+class Publisher:
+    """`clock` tells the time, `instance` names this process in its events."""
+
+    def __init__(self, cluster: Cluster, clock: Callable[[], datetime], instance: str) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._instance = instance
+
+    async def publish(self, raw: Object, after: Status, events: Iterable[Event]) -> None:
+        """Write the status over the version of the model that was read. Raises ConflictError where it changed since.
+
+        An event that cannot be sent is logged and lost: the status says the same.
+        """
+        identity = api.parse_identity(raw)
+        model = f"{identity.namespace}/{identity.name}"
+        written = {**raw, "kind": names.KIND, "status": api.encode_status(after)}
+        await self._cluster.replace(written, subresource="status")
+        logger.info(
+            "status: %s",
+            after.message,
+            extra={
+                "model": model,
+                "revision": after.target_revision,
+                "version": after.target_version,
+                "reason": after.reason,
+            },
+        )
+        for event in events:
+            try:
+                await self._cluster.create(self._manifest(raw, event))
+            except ClusterError as error:
+                logger.warning("event %s not sent: %s", event.reason, error, extra={"model": model})
+
+    def _manifest(self, raw: Object, event: Event) -> Object:
+        identity = api.parse_identity(raw)
+        now = format_time(self._clock())
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{identity.name}.{secrets.token_hex(8)}", "namespace": identity.namespace},
+            "involvedObject": {
+                "apiVersion": names.API_VERSION,
+                "kind": names.KIND,
+                "namespace": identity.namespace,
+                "name": identity.name,
+                "uid": identity.uid,
+                "resourceVersion": raw["metadata"]["resourceVersion"],
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message[:MAX_EVENT_MESSAGE],
+            "source": {"component": names.FIELD_MANAGER},
+            "reportingComponent": names.FIELD_MANAGER,
+            "reportingInstance": self._instance,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }

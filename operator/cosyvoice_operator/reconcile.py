@@ -1,0 +1,106 @@
+"""One pass over one model: gather, decide, report, apply. Level-triggered: what set it off does not matter.
+
+The status is written before the children that it decides on, over the version of the model that was read. So a crash at
+any point leaves a status from which the next pass comes to the same decision.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from cosyvoice_operator import api, events, manifests, metrics, names, rollout, status
+from cosyvoice_operator.api import Model
+from cosyvoice_operator.cluster import Cluster, Object
+from cosyvoice_operator.desired import desired
+from cosyvoice_operator.errors import InvalidSpecError, RejectedError
+from cosyvoice_operator.gather import Gatherer
+from cosyvoice_operator.publish import Publisher
+from cosyvoice_operator.refusals import Refusals
+from cosyvoice_operator.revision import Policy
+
+Key = tuple[str, str]  # namespace, name of a CosyVoiceModel
+
+AT_ONCE_SECONDS = 0.05
+
+logger = logging.getLogger(__name__)
+
+
+class Reconciler:
+    """Passes over models; `clock` tells the time."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        gatherer: Gatherer,
+        publisher: Publisher,
+        refusals: Refusals,
+        policy: Policy,
+        *,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._cluster = cluster
+        self._gatherer = gatherer
+        self._publisher = publisher
+        self._refusals = refusals
+        self._policy = policy
+        self._clock = clock
+        self._models = metrics.ModelCount()
+
+    async def reconcile(self, key: Key) -> float | None:
+        """One pass over the model `key`.
+
+        The seconds until the next one is due; None where only an event or a resync makes one. Raises ClusterError where
+        the pass could not be finished: it has to be tried again.
+        """
+        with metrics.RECONCILE_SECONDS.time():
+            raw = await self._cluster.get(names.KIND, *key)
+            if raw is None or "deletionTimestamp" in raw["metadata"]:  # its children go by their owner references
+                self._refusals.forget(key)
+                self._models.set(key, None)
+                return None
+            try:
+                model = api.parse(raw)
+            except InvalidSpecError as error:
+                await self._report_unreadable(raw, error)
+                return None
+            return await self._pass(key, raw, model)
+
+    async def _pass(self, key: Key, raw: Object, model: Model) -> float | None:
+        now = self._clock()
+        refusal = await self._refusals.current(key, model)
+        gathered, observed = await self._gatherer.gather(model, refusal, now)
+        decision = rollout.decide(model, observed, self._policy)
+
+        after = status.report(model, observed, decision, now)
+        self._models.set(key, after.reason)
+        if after != model.status:
+            await self._publisher.publish(raw, after, events.between(model.status, after, created=decision.create))
+
+        for manifest in desired(model, observed, decision, self._policy):
+            live = gathered.live(manifest["kind"], manifest["metadata"]["name"])
+            if live is not None and manifests.is_applied(manifest, live):
+                continue
+            try:
+                await self._apply(model, manifest, repaired=live is not None)
+            except RejectedError as error:
+                self._refusals.add(key, model, manifest, error)
+                return AT_ONCE_SECONDS
+        for revision in decision.prune:
+            await self._cluster.delete("ConfigMap", model.namespace, names.revision_name(model.name, revision))
+            self._log("revision pruned", model, "ConfigMap", names.revision_name(model.name, revision))
+        return decision.look_again
+
+    async def _apply(self, model: Model, manifest: Object, *, repaired: bool) -> None:
+        await self._cluster.apply(manifest)
+        self._log("changed" if repaired else "created", model, manifest["kind"], manifest["metadata"]["name"])
+
+    async def _report_unreadable(self, raw: Object, error: InvalidSpecError) -> None:
+        before = api.parse_status(raw)
+        after = status.unreadable(api.parse_identity(raw), before, str(error), self._clock())
+        if after != before:
+            await self._publisher.publish(raw, after, events.between(before, after, created=False))
+
+    def _log(self, what: str, model: Model, kind: str, name: str) -> None:
+        logger.info(what, extra={"model": f"{model.namespace}/{model.name}", "kind": kind, "object": name})
