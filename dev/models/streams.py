@@ -33,10 +33,12 @@ def normal(tag: str, shape: Shape) -> npt.NDArray[np.float64]:
     """Nearly Gaussian values of mean 0 and standard deviation 1, none beyond 3.47."""
     quarters = raw(tag, math.prod(shape)).astype("<u8", copy=False).view("<u2").reshape(-1, _QUARTERS)
     sums = quarters.sum(axis=1, dtype=np.uint64).astype(np.float64)
-    return (sums.reshape(shape) - _SUM_MEAN) / _SUM_STD
+    values: npt.NDArray[np.float64] = (sums.reshape(shape) - _SUM_MEAN) / _SUM_STD
+    return values
 
 
 def uniform(tag: str, shape: Shape) -> npt.NDArray[np.float64]:
     """Values in [0, 1) with 24 bits, exact in float32; a longer draw starts with the shorter one."""
     bits = raw(tag, math.prod(shape)) >> np.uint64(40)
-    return bits.astype(np.float64).reshape(shape) / (1 << 24)
+    values: npt.NDArray[np.float64] = bits.astype(np.float64).reshape(shape) / (1 << 24)
+    return values
