@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosyvoice_worker.outcome import Reason
-from cosyvoice_worker.staging.selection import SERVED_YAML
 from cosyvoice_worker.voices import fbank, mel, whisper
 from cosyvoice_worker.voices.audio import Recording
 from cosyvoice_worker.voices.checks import check_prompt_text
@@ -18,6 +17,7 @@ from cosyvoice_worker.voices.onnx import OnnxModel, speaker_embedding, speech_to
 from cosyvoice_worker.voices.pack import Pack
 from cosyvoice_worker.voices.resample import resample
 
+MODEL_YAML = "cosyvoice2.yaml"  # its name tells the model's generation
 SPEECH_TOKENIZER = "speech_tokenizer_v2.onnx"
 CAMPPLUS = "campplus.onnx"
 
@@ -28,8 +28,8 @@ def make_pack(model: Path, recording: Recording, prompt_text: str) -> Pack:
     Reads only the two ONNX files of `model`. Raises VoiceError when they, or onnxruntime, are missing or unusable.
     """
     check_prompt_text(prompt_text)
-    if not (model / SERVED_YAML).is_file():
-        what = f"no CosyVoice2 model: {SERVED_YAML} is not there"
+    if not (model / MODEL_YAML).is_file():
+        what = f"no CosyVoice2 model: {MODEL_YAML} is not there"
         raise refuse(what, file=str(model), reason=Reason.UNKNOWN_VERSION)
     at_16k = resample(recording.samples, recording.sample_rate, whisper.SAMPLE_RATE)
     campplus = OnnxModel(model / CAMPPLUS)

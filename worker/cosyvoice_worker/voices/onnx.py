@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosyvoice_worker.outcome import Reason
-from cosyvoice_worker.staging.inspection import LFS_MAGIC
 from cosyvoice_worker.voices.errors import refuse
 from cosyvoice_worker.voices.files import unusable
 from cosyvoice_worker.voices.limits import EMBEDDING_SIZE, SPEECH_TOKEN_IDS
 
 EXTRA = "cosyvoice-operator[voices]"
 _ERRORS_ONLY = 3
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 class OnnxModel:
@@ -79,7 +79,7 @@ def _digest(path: Path) -> str:
     """sha256 of the file, which a git-lfs pointer in its place is not let through to."""
     try:
         with path.open("rb") as stream:
-            if stream.read(len(LFS_MAGIC)) == LFS_MAGIC:
+            if stream.read(len(_LFS_POINTER)) == _LFS_POINTER:
                 what = "a git-lfs pointer, not the file: run `git lfs pull` in the clone"
                 raise refuse(what, file=str(path), reason=Reason.LFS_POINTER)
             stream.seek(0)
