@@ -36,7 +36,7 @@ def write(path: Path) -> Path:
 
 
 def tensors(file: str, specs: Mapping[str, Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """The tensors that the recipe of `file` describes; an alias shares its original's storage, as in published files."""
+    """The tensors that the recipe of `file` describes; an alias shares its original's storage, as published."""
     made: dict[str, torch.Tensor] = {}
     for name, spec in specs.items():
         original = spec["init"].get("alias")
