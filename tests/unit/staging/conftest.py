@@ -16,6 +16,7 @@ import pytest
 FILES = (
     "CosyVoice-BlankEN/config.json",
     "CosyVoice-BlankEN/merges.txt",
+    "CosyVoice-BlankEN/tokenizer_config.json",
     "CosyVoice-BlankEN/vocab.json",
     "cosyvoice2.yaml",
     "flow.pt",

@@ -39,7 +39,7 @@ def test_a_version_is_copied_under_its_digest_with_the_manifest_that_proves_it(m
     version = root / staged.directory
     manifest = Manifest.parse((version / ".manifest").read_text())
     assert manifest.digest == staged.digest == "sha256:" + staged.directory
-    assert (staged.files, staged.bytes) == (8, manifest.bytes)
+    assert (staged.files, staged.bytes) == (9, manifest.bytes)
     for entry in manifest.entries:
         assert (version / entry.path).read_bytes() == (model / entry.path).read_bytes()
     assert names(root) == {staged.directory, "staged.json", ".lock"}

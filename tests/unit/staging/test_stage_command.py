@@ -37,7 +37,7 @@ def test_success_is_told_by_message_pointer_and_one_log_line(stage_command):
     ]  # fmt: skip
     assert (run.message["reason"], run.message["message"]) == (
         "Staged",
-        "8 files of pvc://voices/CosyVoice2-0.5B staged",
+        "9 files of pvc://voices/CosyVoice2-0.5B staged",
     )
     assert (run.message["digest"], run.message["bytes"]) == (pointer["digest"], pointer["bytes"])
     assert pointer.keys() == {"schema", "digest", "directory", "bytes", "seconds", "files"}
@@ -148,7 +148,7 @@ def test_two_stagers_at_once_stage_once(stage_command):
 
     assert [run.code for run in runs] == [0, 0]
     assert sorted(run.log[0]["message"] for run in runs) == [
-        "8 files of pvc://voices/CosyVoice2-0.5B staged",
+        "9 files of pvc://voices/CosyVoice2-0.5B staged",
         "already staged",
     ]
 

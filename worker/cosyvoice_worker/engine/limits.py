@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 
 from cosyvoice_worker import cgroup
+from cosyvoice_worker.outcome import Phase, Reason, fail
+
+BUDGET_VARIABLE = "COSYVOICE_ENGINE_MEMORY_BYTES"
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -25,8 +28,11 @@ def memory_budget(weights: int) -> int:
     """Bytes of private memory the engine may still take beside `weights` bytes that are mapped.
 
     It is what the container's limit leaves. The weights are taken off whether they are charged to this container or to
-    the one that staged them, because the pod's own limit holds for both.
+    the one that staged them, because the pod's own limit holds for both. BUDGET_VARIABLE, in bytes, goes first; raises
+    WorkerError (InvalidConfig) where that is no number.
     """
+    if wanted := os.environ.get(BUDGET_VARIABLE):
+        return _bytes(wanted)
     limit = cgroup.memory_limit()
     if limit is None:
         return DEFAULT_BUDGET_BYTES
@@ -44,3 +50,10 @@ def threads() -> int:
     quota = cgroup.cpu_quota()
     available = len(os.sched_getaffinity(0))
     return available if quota is None else max(1, min(available, int(quota)))
+
+
+def _bytes(text: str) -> int:
+    if not text.isdecimal():
+        message = f"the environment variable {BUDGET_VARIABLE} is {text!r}, not a number of bytes"
+        raise fail(Reason.INVALID_CONFIG, Phase.BUILD, message, expected="a number of bytes", actual=text)
+    return int(text)

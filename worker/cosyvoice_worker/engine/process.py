@@ -17,6 +17,8 @@ from cosyvoice_worker.engine.link import Inbox, Link, leave
 from cosyvoice_worker.engine.phases import IMPORT, Phases
 from cosyvoice_worker.outcome import Outcome, Phase, WorkerError
 from cosyvoice_worker.settings import read_settings
+from cosyvoice_worker.staging import locks
+from cosyvoice_worker.staging.pointer import read_pointer
 
 PR_SET_PDEATHSIG = 1
 
@@ -34,11 +36,14 @@ def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
     try:
         settings = read_settings(config, Phase.MAP)
         logs.configure("engine", model=settings.model, version=settings.version, revision=settings.revision)
+        staged = read_pointer(root, Phase.MAP)
+        locks.shared(root / staged.directory)  # held until this process ends
         prepare()
-        from cosyvoice_worker.engine.load import load  # noqa: PLC0415 - imports torch: said hello first, and timed
+        # Only now PyTorch: by its import the front knows that this process runs, and that there is something to load.
+        from cosyvoice_worker.engine.load import load  # noqa: PLC0415
         from cosyvoice_worker.engine.serve import serve  # noqa: PLC0415
 
-        engine = load(settings, root, voices, phases, link.send)
+        engine = load(settings.engine, root / staged.directory, voices, phases, link.send)
     except WorkerError as error:
         link.send(failure(error.outcome))
         leave(error.outcome.exit_code)

@@ -6,7 +6,13 @@ import errno
 
 import torch
 
-_CPU_WORDS = ("can't allocate memory", "DefaultCPUAllocator", "Cannot allocate memory", "can't start new thread")
+_CPU_WORDS = (
+    "can't allocate memory",
+    "DefaultCPUAllocator",
+    "Cannot allocate memory",
+    "can't start new thread",
+    "could not create a primitive",  # oneDNN says no more than this when it gets no memory
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

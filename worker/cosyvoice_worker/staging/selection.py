@@ -28,6 +28,7 @@ REQUIRED = (
     f"{TEXT_MODEL}/config.json",
     f"{TEXT_MODEL}/vocab.json",
     f"{TEXT_MODEL}/merges.txt",
+    f"{TEXT_MODEL}/tokenizer_config.json",
 )
 OPTIONAL = re.compile(rf"{TEXT_MODEL}/[\w.-]+\.(json|txt)|{VOICES}/[a-z0-9][a-z0-9-]{{0,62}}\.safetensors", re.ASCII)
 
