@@ -16,6 +16,7 @@ from cosyvoice_worker.names import (
 )
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.job import BYTES_PER_SAMPLE, Job
+from cosyvoice_worker.server.problems import Problem
 from cosyvoice_worker.server.state import FrontState
 from cosyvoice_worker.wav import wav_header
 
@@ -99,4 +100,5 @@ class SpeechResponse:
                 self._abort()
             raise problems.client_too_slow(f"the client read nothing for {self._stalled_seconds:g} s") from error
         if self.gone and not last:
-            raise problems.client_gone()
+            # A connection that was dropped looks like one that was left: the job knows why.
+            raise self._job.end if isinstance(self._job.end, Problem) else problems.client_gone()
