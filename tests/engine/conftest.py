@@ -90,8 +90,7 @@ def close() -> Close:
         rtol: float = RTOL,
         atol: float = ATOL,
     ) -> None:
-        values = actual.detach().cpu().numpy() if isinstance(actual, torch.Tensor) else actual
-        assert values.shape == expected.shape
-        np.testing.assert_allclose(values, expected, rtol=rtol, atol=atol)
+        values = actual.detach().cpu() if isinstance(actual, torch.Tensor) else torch.from_numpy(actual)
+        torch.testing.assert_close(values, torch.from_numpy(expected), rtol=rtol, atol=atol, check_dtype=False)
 
     return check

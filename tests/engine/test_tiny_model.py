@@ -43,4 +43,4 @@ def test_the_vocabulary_ends_where_the_added_tokens_begin(tiny_model_dir: Path) 
 def test_a_longer_draw_starts_with_the_shorter_one(
     draw: Callable[[str, tuple[int, ...]], npt.NDArray[np.float64]],
 ) -> None:
-    np.testing.assert_array_equal(draw("a/tag", (3, 5)).reshape(-1)[:7], draw("a/tag", (7,)))
+    assert draw("a/tag", (3, 5)).reshape(-1)[:7].tolist() == draw("a/tag", (7,)).tolist()
