@@ -1,4 +1,4 @@
-"""Rules for every test: a skip for want of a tool is a failure in CI, and async tests run on asyncio."""
+"""Rules for every test: a skip for want of a tool is a failure in CI, async tests run on asyncio, nothing is timed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+# No example is timed: the machine may be busy. None is kept on disk: the tests also run on a read-only tree.
+settings.register_profile("project", deadline=None, database=None)
+settings.load_profile("project")
 
 
 @pytest.fixture
