@@ -171,16 +171,18 @@ async def test_messages_about_requests_that_are_over_change_nothing() -> None:
     assert bench.dispatcher.in_flight == 1
 
 
-async def test_a_dead_engine_ends_all_requests_unless_they_may_wait() -> None:
+async def test_without_the_engine_the_running_request_can_be_ended_and_the_others_kept() -> None:
     bench = Bench()
     running, waiting = bench.submit(), bench.submit()
 
-    bench.dispatcher.detach(keep_waiting=True)
+    bench.dispatcher.detach()
+    bench.dispatcher.end_running(problems.engine_died(1))
     kept = waiting.end
-    bench.dispatcher.detach(keep_waiting=False)
+    bench.dispatcher.end_waiting(problems.stopping(1))
 
     assert kept is None
-    assert [await problem_of(running), await problem_of(waiting)] == ["engine-died"] * 2
+    assert [await problem_of(running), await problem_of(waiting)] == ["engine-died", "stopping"]
+    assert bench.started() == [running.id]
 
 
 async def test_requests_wait_for_an_engine_that_is_still_to_come() -> None:

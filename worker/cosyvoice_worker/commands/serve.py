@@ -5,7 +5,7 @@ What `early` begins goes on while this process is still reading its own modules.
 
 from __future__ import annotations
 
-from cosyvoice_worker.server.start import Start, begin
+from cosyvoice_worker.server.start import MAX_PORT, Start, begin, is_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def add_parser(subparsers: Subparsers) -> None:
     add("--voices", type=Path, default=Path(names.VOICES_CONFIG_PATH), metavar="DIR", help="packs (%(default)s)")
     add("--termination-log", default=names.TERMINATION_LOG, metavar="FILE", help="default %(default)s")
     add("--host", metavar="ADDRESS", help="default: every address, IPv6 and IPv4")
-    add("--port", type=int, default=names.API_PORT, help="speech, default %(default)s")
-    add("--admin-port", type=int, default=names.ADMIN_PORT, help="status and metrics, default %(default)s")
+    add("--port", type=_port, default=names.API_PORT, help="speech, default %(default)s")
+    add("--admin-port", type=_port, default=names.ADMIN_PORT, help="status and metrics, default %(default)s")
     add("--no-preload", action="store_true", help="ready at once; load at the first request")
     add("--request-seconds", type=float, default=limits.request_seconds, help="a request's time (%(default)g)")
     add("--drain-seconds", type=float, default=limits.drain_seconds, help="time to finish in (%(default)g)")
@@ -58,3 +58,11 @@ def run(args: argparse.Namespace) -> int:
     from cosyvoice_worker.server.serving import serve  # noqa: PLC0415
 
     return serve(args, _begun.pop())
+
+
+def _port(text: str) -> int:
+    import argparse  # noqa: PLC0415 - this module has to be light when it is imported
+
+    if not is_port(text):
+        raise argparse.ArgumentTypeError(f"expected 0 to {MAX_PORT}, got {text!r}")
+    return int(text)

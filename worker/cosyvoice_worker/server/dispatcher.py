@@ -46,11 +46,15 @@ class Dispatcher:
     def in_flight(self) -> int:
         return int(self._running is not None)
 
+    def retry_after(self, requests_before: int) -> int:
+        """Seconds after which so many requests will have been answered, as far as can be told."""
+        return retry_after(requests_before, self._seconds_each)
+
     def submit(self, request: SpeechRequest, seed: int, arrived: float, seconds: float) -> Job:
         """Queue a request that has `seconds` from its arrival. Raises Problem when the queue is full."""
         if self.queued >= self.limits.queued_requests:
             ahead = self.queued + self.in_flight
-            raise problems.queue_full(self.limits.queued_requests, retry_after(ahead, self._seconds_each))
+            raise problems.queue_full(self.limits.queued_requests, self.retry_after(ahead))
         job = Job(id=next(self._ids), request=request, seed=seed, arrived=arrived, seconds=seconds)
         late = problems.deadline_passed(seconds)
         self._timers[job.id] = asyncio.get_running_loop().call_at(job.deadline, self.cancel, job, late)
@@ -76,18 +80,18 @@ class Dispatcher:
         self._send = send
         self._start_next()
 
-    def detach(self, *, keep_waiting: bool) -> None:
-        """The engine is gone: the request it had, and unless told otherwise those that wait, end with a Problem."""
+    def detach(self) -> None:
+        """The engine is gone."""
         self._send = None
-        problem = problems.engine_died(retry_after(1, self._seconds_each))
+
+    def end_running(self, problem: Problem) -> None:
+        """End the request that the engine had."""
         if self._running is not None:
             self._finish(self._running, problem)
             self._running = None
-        if not keep_waiting:
-            self.refuse_waiting(problem)
         self._tell_depth()
 
-    def refuse_waiting(self, problem: Problem) -> None:
+    def end_waiting(self, problem: Problem) -> None:
         """End every request that waits."""
         while self._waiting:
             self._finish(self._waiting.popleft(), problem)

@@ -99,8 +99,10 @@ class Front:
             return
 
     def _end_requests(self) -> None:
-        self.dispatcher.detach(keep_waiting=True)
-        self.dispatcher.refuse_waiting(problems.stopping(STOPPING_RETRY_SECONDS))
+        problem = problems.stopping(STOPPING_RETRY_SECONDS)
+        self.dispatcher.detach()
+        self.dispatcher.end_running(problem)
+        self.dispatcher.end_waiting(problem)
 
 
 async def _first_of(*tasks: asyncio.Task[object] | asyncio.Task[None]) -> None:

@@ -9,13 +9,18 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # has no stub; `signal` itself takes milliseconds, for its enums
 import _socket
 import os
-from collections.abc import Sequence
 
 from cosyvoice_worker.names import ADMIN_PORT, API_PORT, CONFIG_PATH
 from cosyvoice_worker.server.early import EarlyListener
 from cosyvoice_worker.server.early_pages import ADMIN_PAGES, API_PAGES
 from cosyvoice_worker.server.listening import listen
 from cosyvoice_worker.server.spawn import Spawned, spawn_engine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_PORT = 65535
 
 # What the engine is told of the front's own options.
 ENGINE_OPTIONS = ("--config", "--root", "--voices")
@@ -38,7 +43,7 @@ def begin(argv: Sequence[str]) -> Start:
     if "-h" in argv or "--help" in argv:
         return start
     api_port, admin_port = option(argv, "--port", str(API_PORT)), option(argv, "--admin-port", str(ADMIN_PORT))
-    if not (api_port.isdecimal() and admin_port.isdecimal()):
+    if not (is_port(api_port) and is_port(admin_port)):
         return start
     # As process 1 of a container there is no default action: without a handler a signal would be lost.
     for number in (_signal.SIGTERM, _signal.SIGINT):
@@ -49,7 +54,7 @@ def begin(argv: Sequence[str]) -> Start:
         start.api = listen(host, int(port))
         port = admin_port
         start.admin = listen(host, int(port))
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         start.error = f"cannot listen on {host or 'any address'}, port {port}: {error}"
         return start
     start.listener = EarlyListener({start.api: API_PAGES, start.admin: ADMIN_PAGES})
@@ -68,6 +73,11 @@ def option(argv: Sequence[str], name: str, default: str) -> str:
         elif word.startswith(name + "="):
             value = word[len(name) + 1 :]
     return value
+
+
+def is_port(text: str) -> bool:
+    """Whether `text` is a port's number; 0 lets the kernel choose one."""
+    return text.isdecimal() and int(text) <= MAX_PORT
 
 
 def engine_arguments(argv: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from cosyvoice_worker.outcome import Outcome
-from cosyvoice_worker.server import postmortem
+from cosyvoice_worker.server import postmortem, problems
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.engine_life import EngineLife, EngineProcess, Patience
 from cosyvoice_worker.server.engine_rules import DEATHS_WITHIN_SECONDS, gives_up, recent_deaths
@@ -84,7 +84,11 @@ class Supervisor:
         self._state.engine_ready = False
         self._state.engine_pid = None
         self._state.failure = outcome
-        self._dispatcher.detach(keep_waiting=self._state.lazy and self._served)
+        self._dispatcher.detach()
+        problem = problems.engine_died(self._dispatcher.retry_after(1))
+        self._dispatcher.end_running(problem)
+        if not (self._state.lazy and self._served):
+            self._dispatcher.end_waiting(problem)
         fields = outcome.log_fields() | {"engine": life.engine.pid}
         log.error("the engine ended: %s", outcome.message, extra=fields)
 

@@ -1,0 +1,98 @@
+"""How the front ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cosyvoice_worker.channel import Shutdown
+from cosyvoice_worker.server.limits import Limits
+from tests.unit.server import fake_engine
+from tests.unit.server.fake_engine import FakeEngine, samples
+from tests.unit.server.running_front import RunningFront, running_front
+
+QUICK = Limits(kill_seconds=0.2)
+
+
+class Paused:
+    """An engine that loads and waits with each answer until it may go on."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, engine: FakeEngine) -> None:
+        await engine.load()
+        while True:
+            request = await engine.request()
+            await self.go_on.wait()
+            await fake_engine.speak(engine, request)
+
+
+async def test_with_nothing_to_do_the_end_comes_at_once_and_the_engine_is_told() -> None:
+    async with running_front(fake_engine.good, limits=QUICK) as front:
+        front.front.stop()
+
+        assert await front.running is None
+        assert front.launcher.engines[0].received == [Shutdown()]
+
+
+async def test_while_draining_requests_are_finished_and_new_ones_taken_on_closing_connections() -> None:
+    engine = Paused()
+    async with running_front(engine, limits=QUICK) as front:
+        begun, late = await front.connect(), await front.connect()
+        await begun.speak("Begun.", response_format="pcm")
+        await front.until(lambda: front.front.dispatcher.in_flight == 1)
+        front.front.stop()
+        await front.until(lambda: front.front.state.draining)
+        health = await front.ask("GET", "/health")
+        status = await front.ask("GET", "/status", admin=True)
+        await late.speak("Late.", response_format="pcm")
+        await front.until(lambda: front.front.dispatcher.queued == 1)
+        engine.go_on.set()
+        replies = [await begun.reply(), await late.reply()]
+        closed = [await begun.closed(), await late.closed()]
+        for client in (begun, late):
+            client.leave()
+
+        assert await front.running is None
+
+    assert (health.status, health.json) == (503, {"phase": "Ready", "draining": True})
+    assert (status.json["phase"], status.json["ready"]) == ("Ready", False)
+    assert [reply.body for reply in replies] == [samples("Begun."), samples("Late.")]
+    assert [reply.headers["connection"] for reply in replies] == ["close"] * 2
+    assert closed == [True, True]
+
+
+async def requests_until_end(front: RunningFront, *, stop_again: bool) -> list[tuple[int, str]]:
+    """One request in the engine and one that waits, when the front is stopped: how they end."""
+    clients = [await front.connect() for _ in range(2)]
+    for client in clients:
+        await client.speak()
+    await front.until(lambda: front.front.dispatcher.queued == 1)
+    front.front.stop()
+    if stop_again:
+        await front.until(lambda: front.front.state.draining)
+        front.front.stop()
+    replies = await asyncio.gather(*(client.reply() for client in clients))
+    await front.running
+    for client in clients:
+        client.leave()
+    return [(reply.status, reply.json["title"]) for reply in replies]
+
+
+async def test_when_the_patience_is_over_requests_are_told_to_come_again() -> None:
+    limits = Limits(drain_seconds=0.1, kill_seconds=0.2)
+    async with running_front(Paused(), limits=limits) as front:
+        assert await requests_until_end(front, stop_again=False) == [(503, "Stopping")] * 2
+
+
+async def test_asked_a_second_time_it_waits_for_nobody() -> None:
+    async with running_front(Paused(), limits=Limits(drain_seconds=3600, kill_seconds=0.2)) as front:
+        assert await requests_until_end(front, stop_again=True) == [(503, "Stopping")] * 2
+
+
+async def test_an_engine_that_cannot_load_ends_the_front_with_its_outcome() -> None:
+    async with running_front(fake_engine.refusing, limits=QUICK) as front:
+        outcome = await front.running
+
+        assert outcome is not None
+        assert (outcome.exit_code, outcome.message) == (66, "llm.pt lacks x")
