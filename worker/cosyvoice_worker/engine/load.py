@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from cosyvoice_worker.channel import EngineMessage
+from cosyvoice_worker.engine.choice import choose_voice
 from cosyvoice_worker.engine.devices import choose
 from cosyvoice_worker.engine.environment import settle
 from cosyvoice_worker.engine.job import Steps
@@ -17,7 +18,7 @@ from cosyvoice_worker.engine.limits import memory_budget, threads
 from cosyvoice_worker.engine.phases import Phases
 from cosyvoice_worker.engine.refusals import is_out_of_memory
 from cosyvoice_worker.engine.synthesis import Synthesizer
-from cosyvoice_worker.engine.warmup import choose_voice, warm_up
+from cosyvoice_worker.engine.warmup import warm_up
 from cosyvoice_worker.models.cosyvoice2 import load as cosyvoice2
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
 from cosyvoice_worker.settings import Engine as Settings

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from cosyvoice_worker.channel import Audio, Done, EngineMessage, Failed
+from cosyvoice_worker.engine.choice import choose_voice
 from cosyvoice_worker.engine.errors import RequestError
 from cosyvoice_worker.engine.job import CancelledError, DeadlinePassedError, Job
 from cosyvoice_worker.engine.link import Inbox
@@ -16,7 +17,6 @@ from cosyvoice_worker.engine.pcm import to_s16
 from cosyvoice_worker.engine.refusals import is_out_of_memory, release
 from cosyvoice_worker.engine.synthesis import SynthesisResult
 from cosyvoice_worker.engine.utterance import SpeechRequest
-from cosyvoice_worker.engine.warmup import choose_voice
 from cosyvoice_worker.outcome import Reason, WorkerError
 from cosyvoice_worker.voices.errors import UnknownVoiceError
 

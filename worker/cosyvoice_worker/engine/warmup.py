@@ -25,8 +25,7 @@ from cosyvoice_worker.models.cosyvoice2.source import GeneratorNoise
 from cosyvoice_worker.models.cosyvoice2.token2wav import OVERLAP_FRAMES, Samples, chunk_ends
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
 from cosyvoice_worker.settings import WarmUp
-from cosyvoice_worker.voices.registry import VoiceRegistry
-from cosyvoice_worker.voices.voice import BUILT_IN, Voice, built_in, from_pack
+from cosyvoice_worker.voices.voice import BUILT_IN, Voice
 
 SEED = 0
 # Of full scale: 60 dB below it nothing is heard.
@@ -51,28 +50,17 @@ class FixedLength:
         return self.inner(scores, decoded)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
-    """One utterance of the warm-up and how many samples it has to give."""
+    """One thing to say, in one way."""
 
     text: str
-    utterance: Utterance
-    tokens: int
-    samples: int
+    voice: Voice
+    stream: bool
 
     def __str__(self) -> str:
-        voice = self.utterance.voice.name
-        spoken_by = "the built-in voice" if voice == BUILT_IN else f"voice {voice!r}"
-        return f"{self.text!r} with {spoken_by}, {'streaming' if self.utterance.stream else 'not streaming'}"
-
-
-def choose_voice(wanted: str | None, voices: VoiceRegistry) -> Voice:
-    """The voice asked for, else the first pack, else the built-in one, so that no pod waits for a user's voice.
-
-    Raises UnknownVoiceError, or VoiceError where the pack asked for is broken.
-    """
-    name = wanted or next(iter(voices.names()), None)
-    return built_in() if name is None else from_pack(name, voices.read(name))
+        voice = "the built-in voice" if self.voice.name == BUILT_IN else f"voice {self.voice.name!r}"
+        return f"{self.text!r} with {voice}, {'streaming' if self.stream else 'not streaming'}"
 
 
 def warm_up(
@@ -83,33 +71,34 @@ def warm_up(
     Raises WorkerError of phase WarmUp that names text and voice: NonFiniteAudio, SilentAudio (not with the built-in
     voice, which is nobody's), OutOfMemory, and WarmUpFailed for a wrong length and for any other exception.
     """
-    for trial in _trials(model, tokenizer, settings, voice):
+    for trial in [Trial(text, voice, stream) for text in settings.texts for stream in (False, True)]:
         try:
-            samples = _speak(model, tokenizer, trial, on_step)
-            _check(samples, trial)
+            samples = _try(model, tokenizer, trial, settings.max_seconds, on_step)
         except WorkerError as error:
             raise _of_trial(error.outcome, trial) from error
         except Exception as error:
             reason = Reason.OUT_OF_MEMORY if is_out_of_memory(error) else Reason.WARM_UP_FAILED
             what = f"{type(error).__name__}: {error}"
             raise _of_trial(Outcome(reason=reason, phase=Phase.WARM_UP, message=what), trial) from error
-        log.info("warmed up", extra={"trial": str(trial), "samples": samples.size})
+        log.info("warmed up", extra={"trial": str(trial), "samples": samples})
 
 
-def _trials(model: CosyVoice2, tokenizer: Tokenizer, settings: WarmUp, voice: Voice) -> list[Trial]:
+def _try(model: CosyVoice2, tokenizer: Tokenizer, trial: Trial, max_seconds: float, on_step: Callable[[], None]) -> int:
+    """Say it, check it, and how many samples it gave."""
+    request = SpeechRequest(text=trial.text, voice=trial.voice, stream=trial.stream, seed=SEED)
+    utterance = prepare(request, tokenizer)
     samples_per_token = model.config.sample_rate // model.config.token_rate
-    first_chunk = next(chunk_ends(voice.prompt_token.size))
-    whole = max(1, int(settings.max_seconds * model.config.token_rate))
-    overlap = OVERLAP_FRAMES * model.hift.hop
-    trials = []
-    for text in settings.texts:
-        for stream in (False, True):
-            # One token beyond what the chunk needs: the stream has then not ended, so the chunk is not the last one.
-            tokens = first_chunk + model.flow.lookahead + 1 if stream else whole
-            samples = first_chunk * samples_per_token - overlap if stream else whole * samples_per_token
-            utterance = prepare(SpeechRequest(text=text, voice=voice, stream=stream, seed=SEED), tokenizer)
-            trials.append(Trial(text=text, utterance=_lasting(utterance, tokens), tokens=tokens, samples=samples))
-    return trials
+    if trial.stream:
+        spoken = next(chunk_ends(trial.voice.prompt_token.size))
+        expected = spoken * samples_per_token - OVERLAP_FRAMES * model.hift.hop
+        # One token beyond what the chunk needs: the stream has then not ended, so the chunk is not the last one.
+        tokens = spoken + model.flow.lookahead + 1
+    else:
+        tokens = max(1, int(max_seconds * model.config.token_rate))
+        expected = tokens * samples_per_token
+    samples = _first_chunk(model, tokenizer, _lasting(utterance, tokens), tokens, on_step)
+    _check(samples, expected, audible=trial.voice.name != BUILT_IN)
+    return samples.size
 
 
 def _lasting(utterance: Utterance, tokens: int) -> Utterance:
@@ -119,25 +108,25 @@ def _lasting(utterance: Utterance, tokens: int) -> Utterance:
     return replace(utterance, pieces=(piece * times,))
 
 
-def _speak(model: CosyVoice2, tokenizer: Tokenizer, trial: Trial, on_step: Callable[[], None]) -> Samples:
-    """The first chunk, which is all of it unless streaming."""
+def _first_chunk(
+    model: CosyVoice2, tokenizer: Tokenizer, utterance: Utterance, tokens: int, on_step: Callable[[], None]
+) -> Samples:
+    """Of `tokens` speech tokens; it is all of them unless streaming."""
 
     def randomness(seed: int) -> Randomness:
         generator = torch.Generator().manual_seed(seed)
         sampling = RepetitionAwareSampling(model.config.sampling, drawing(generator))
-        return Randomness(FixedLength(sampling, trial.tokens, model.lm.end_of_speech), GeneratorNoise(generator))
+        return Randomness(FixedLength(sampling, tokens, model.lm.end_of_speech), GeneratorNoise(generator))
 
-    return next(Synthesizer(model, tokenizer, randomness).speak(trial.utterance, on_step))
+    return next(Synthesizer(model, tokenizer, randomness).speak(utterance, on_step))
 
 
-def _check(samples: Samples, trial: Trial) -> None:
+def _check(samples: Samples, expected: int, *, audible: bool) -> None:
     """Finite is what the synthesis itself sees to."""
-    if samples.size != trial.samples:
-        raise _failure(
-            Reason.WARM_UP_FAILED, "the audio has the wrong length", f"{trial.samples} samples", samples.size
-        )
+    if samples.size != expected:
+        raise _failure(Reason.WARM_UP_FAILED, "the audio has the wrong length", f"{expected} samples", samples.size)
     peak = float(np.abs(samples).max())
-    if trial.utterance.voice.name != BUILT_IN and peak < SILENCE:
+    if audible and peak < SILENCE:
         raise _failure(Reason.SILENT_AUDIO, "the audio is silent", f"a peak of at least {SILENCE}", peak)
 
 
