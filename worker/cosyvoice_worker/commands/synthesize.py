@@ -109,7 +109,7 @@ def _speak(args: argparse.Namespace) -> tuple[bytes, dict[str, Any]]:
 
 def _voice(wanted: str | None, model: Path) -> Voice:
     """A pack file, a voice of the model, or what a server without a wish would take."""
-    from cosyvoice_worker.engine.warmup import choose_voice  # noqa: PLC0415 - torch
+    from cosyvoice_worker.engine.choice import choose_voice  # noqa: PLC0415
     from cosyvoice_worker.voices.registry import model_voices  # noqa: PLC0415
     from cosyvoice_worker.voices.voice import from_pack  # noqa: PLC0415 - numpy
 
