@@ -22,20 +22,20 @@ class Message(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True)
 # ----- engine -> front ------------------------------------------------------------------------------------------------
 
 
-class Hello(Message, tag="hello"):
+class Hello(Message, frozen=True, tag="hello"):
     """First message of an engine process: it runs, and torch is about to be imported."""
 
     pid: int
 
 
-class PhaseChanged(Message, tag="phase"):
+class PhaseChanged(Message, frozen=True, tag="phase"):
     """Loading entered `name` ("Import", "Map", "Build", "WarmUp"); `seconds` is how long the phase before it took."""
 
     name: str
     seconds: float = 0.0
 
 
-class Ready(Message, tag="ready"):
+class Ready(Message, frozen=True, tag="ready"):
     """Warmed up. `slowest_step` (seconds) is the longest wait between two beats of the warm-up."""
 
     sample_rate: int
@@ -46,7 +46,7 @@ class Ready(Message, tag="ready"):
     slowest_step: float = 0.0
 
 
-class Audio(Message, tag="audio"):
+class Audio(Message, frozen=True, tag="audio"):
     """One piece of a request's audio: signed 16-bit little-endian mono samples, already clipped."""
 
     id: int
@@ -54,7 +54,7 @@ class Audio(Message, tag="audio"):
     s16: bytes
 
 
-class Done(Message, tag="done"):
+class Done(Message, frozen=True, tag="done"):
     """A request's end. `speech_tokens` and `speech_tokens_sha256` (over int32 little-endian ids) identify its content."""
 
     id: int
@@ -64,7 +64,7 @@ class Done(Message, tag="done"):
     cancelled: bool = False
 
 
-class Failed(Message, tag="error"):
+class Failed(Message, frozen=True, tag="error"):
     """A request (`id` > 0) or the engine itself (`id` 0) failed. `outcome` holds the fields of a termination message."""
 
     id: int
@@ -78,7 +78,7 @@ class Failed(Message, tag="error"):
     status: int = 500
 
 
-class Beat(Message, tag="beat"):
+class Beat(Message, frozen=True, tag="beat"):
     """A sign of progress: `step` grows with every LM token, Euler step and chunk of request `id` (0 while loading)."""
 
     id: int
@@ -91,7 +91,7 @@ EngineMessage = Hello | PhaseChanged | Ready | Audio | Done | Failed | Beat
 # ----- front -> engine ------------------------------------------------------------------------------------------------
 
 
-class Synthesize(Message, tag="synthesize"):
+class Synthesize(Message, frozen=True, tag="synthesize"):
     """One request. `voice` None means the model's default voice. `deadline_seconds` counts from the receipt."""
 
     id: int
@@ -104,13 +104,13 @@ class Synthesize(Message, tag="synthesize"):
     deadline_seconds: float | None = None
 
 
-class Cancel(Message, tag="cancel"):
+class Cancel(Message, frozen=True, tag="cancel"):
     """Stop working on request `id`; the engine answers with Done(cancelled=True)."""
 
     id: int
 
 
-class Shutdown(Message, tag="shutdown"):
+class Shutdown(Message, frozen=True, tag="shutdown"):
     """Finish nothing more and exit with 0."""
 
 
