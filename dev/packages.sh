@@ -4,7 +4,7 @@
 #   dev/packages.sh missing   those that are not installed
 #   dev/packages.sh install   install what is missing (root)
 set -eu
-packages="buildah busybox-static ca-certificates containernetworking-plugins git iproute2 make mmdebstrap nftables procps
+packages="buildah busybox-static ca-certificates containernetworking-plugins git iproute2 make mmdebstrap mount nftables openssl procps
 python3-venv runc shellcheck util-linux"
 
 missing() {

@@ -21,7 +21,7 @@ def build(options: argparse.Namespace) -> None:
 
 def up(options: argparse.Namespace) -> None:
     requirements.check_root()
-    requirements.check(install=options.install, say=say)
+    requirements.check(requirements.missing_packages(), install=options.install, say=say)
     with registry.lock(options.state_dir, options.name):
         cluster = registry.find(options.name, options.state_dir)
         if cluster is None or not health.healthy(cluster):
@@ -41,7 +41,10 @@ def up(options: argparse.Namespace) -> None:
 def down(options: argparse.Namespace) -> None:
     requirements.check_root()
     with registry.lock(options.state_dir, options.name):
-        cluster = registry.find(options.name, options.state_dir) or _planned(options, nodes=1)
+        # What is left of a cluster is found by its name; addresses play no part, so that any slot will do.
+        cluster = registry.find(options.name, options.state_dir) or Cluster(
+            options.name, 0, 1, options.state_dir, options.cache_dir
+        )
         taking_down.down(cluster)
         if options.purge:
             taking_down.forget_images(cluster)
@@ -84,15 +87,11 @@ def say(line: str) -> None:
 
 def _start(options: argparse.Namespace) -> Cluster:
     began = time.monotonic()
-    cluster = _planned(options, options.nodes)
+    cluster = registry.plan(options.name, options.nodes, options.state_dir, options.cache_dir)
     say(f"Starting cluster {cluster.name!r} with {cluster.node_count} nodes; its logs are in {cluster.logs}")
     bringing_up.start(cluster, say)
     say(f"Cluster {cluster.name!r} is up after {time.monotonic() - began:.1f} s.")
     return cluster
-
-
-def _planned(options: argparse.Namespace, nodes: int) -> Cluster:
-    return registry.plan(options.name, nodes, options.state_dir, options.cache_dir)
 
 
 def _existing(options: argparse.Namespace) -> Cluster:

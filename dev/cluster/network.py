@@ -7,6 +7,7 @@ with it when it goes. The machine reaches nodes, Services and pods through route
 from __future__ import annotations
 
 import subprocess
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from dev.cluster.plan import Cluster
@@ -56,6 +57,22 @@ def mounts_below(directory: Path, mountinfo: str) -> list[Path]:
     """The mount points at or below a directory, in the order they were mounted."""
     points = [Path(line.split()[4].replace("\\040", " ")) for line in mountinfo.splitlines()]
     return [point for point in points if point.is_relative_to(directory)]
+
+
+def conflicts(cluster: Cluster, routes: str) -> list[str]:
+    """Those of the machine's routes (as `ip route` prints them) that lead elsewhere within the cluster's subnets.
+
+    A wider route, such as a VPN's to 10.0.0.0/8, is no conflict: the more specific one wins.
+    """
+    subnets = [IPv4Network(subnet) for subnet in (cluster.service_subnet, cluster.pod_subnet, cluster.machine_subnet)]
+    found = []
+    for line in routes.splitlines():
+        words = line.split()
+        if not words or not words[0][0].isdigit() or f" dev {cluster.link} " in f"{line} ":
+            continue
+        if any(IPv4Network(words[0]).subnet_of(subnet) for subnet in subnets):
+            found.append(line)
+    return found
 
 
 def _addresses(cluster: Cluster) -> list[str]:

@@ -127,6 +127,11 @@ class Cluster:
         return f"https://{self.api_address}:{API_PORT}"
 
     @property
+    def machine_subnet(self) -> str:
+        """The subnet of the veth pair: the machine, the API server, the nodes."""
+        return f"10.97.{self.slot}.0/24"
+
+    @property
     def service_subnet(self) -> str:
         return f"10.96.{self.slot}.0/24"
 
@@ -167,13 +172,12 @@ def check_paths(cluster: Cluster) -> None:
         )
 
 
-def free_slot(name: str, taken: dict[str, int]) -> int:
-    """The slot for a cluster beside those that exist: its own if it has one, 0 for the default, else the first free."""
+def slots(name: str, taken: dict[str, int]) -> tuple[int, ...]:
+    """The slots that a cluster may have beside those that exist: its own if it has one, else the free ones.
+
+    The default cluster comes before all others, which leave slot 0 to it.
+    """
     if name in taken:
-        return taken[name]
-    if name == DEFAULT_NAME:
-        return 0
-    free = sorted(set(range(1, MAX_SLOT + 1)) - set(taken.values()))
-    if not free:
-        raise ClusterError(f"no address range is left beside the clusters {', '.join(sorted(taken))}: take one down")
-    return free[0]
+        return (taken[name],)
+    first = 0 if name == DEFAULT_NAME else 1
+    return tuple(slot for slot in range(first, MAX_SLOT + 1) if slot not in taken.values())

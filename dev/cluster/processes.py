@@ -73,7 +73,7 @@ def log_of(cluster: Cluster, name: str) -> Path:
 
 def end_all(cluster: Cluster) -> None:
     """End every process of the cluster: containerd gently, then all that is left."""
-    _signal([pid for pid in cgroups.members(cluster) if _name(pid) == "containerd"], signal.SIGTERM)
+    send([pid for pid in cgroups.members(cluster) if _name(pid) == "containerd"], signal.SIGTERM)
     gentle = time.monotonic() + GRACE_SECONDS
     while time.monotonic() < gentle and any(_name(pid) == "containerd" for pid in cgroups.members(cluster)):
         time.sleep(POLL_SECONDS)
@@ -82,11 +82,12 @@ def end_all(cluster: Cluster) -> None:
         if time.monotonic() > deadline:
             named = ", ".join(f"{pid} ({_name(pid)})" for pid in left)
             raise ClusterError(f"processes of the cluster do not end: {named}. See `ps -o pid,stat,wchan,args`")
-        _signal(left, signal.SIGKILL)
+        send(left, signal.SIGKILL)
         time.sleep(POLL_SECONDS)
 
 
-def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+def send(pids: Sequence[int], number: signal.Signals) -> None:
+    """Send a signal to processes, some of which may be gone already."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

@@ -9,8 +9,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from dev.cluster import network
+from dev.cluster.errors import ClusterError
 from dev.cluster.modules import MODULES
-from dev.cluster.plan import Cluster, check_name, free_slot
+from dev.cluster.plan import Cluster, check_name, slots
+from dev.cluster.shell import run
 
 RECORD = "cluster.json"
 
@@ -40,10 +43,18 @@ def names(state_root: Path) -> list[str]:
 
 
 def plan(name: str, node_count: int, state_root: Path, cache: Path) -> Cluster:
-    """A plan for a cluster that is about to start: beside the ones there are."""
+    """A plan for a cluster that is about to start, in none of the subnets that are used already."""
     others = (find(other, state_root) for other in names(state_root))
     taken = {other.name: other.slot for other in others if other is not None}
-    return Cluster(name, free_slot(name, taken), node_count, state_root, cache)
+    routes = run(["ip", "route"])
+    for slot in slots(name, taken):
+        cluster = Cluster(name, slot, node_count, state_root, cache)
+        if not network.conflicts(cluster, routes):
+            return cluster
+    raise ClusterError(
+        f"no addresses are left for cluster {name!r}: the clusters {', '.join(sorted(taken)) or '(none)'} and the "
+        "machine's own routes (`ip route`) use them all. Take another cluster down"
+    )
 
 
 def enter(cluster: Cluster) -> None:

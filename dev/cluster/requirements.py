@@ -41,9 +41,8 @@ def check_root() -> None:
         )
 
 
-def check(*, install: bool, say: Callable[[str], None]) -> None:
-    """Raise ClusterError for what is missing, or install it when asked to."""
-    missing = missing_packages()
+def check(missing: list[str], *, install: bool, say: Callable[[str], None]) -> None:
+    """Raise ClusterError if packages are missing, or install them when asked to."""
     if not missing:
         return
     command = f"apt-get update && apt-get install --yes --no-install-recommends {' '.join(missing)}"

@@ -50,7 +50,7 @@ def namespace(local: Cluster) -> Iterator[str]:
     apply(local, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
     wait_for("the default ServiceAccount", lambda: get(local, "serviceaccounts", "-n", name)["items"])
     yield name
-    kubectl(local, "delete", "namespace", name, "--wait=true")
+    kubectl(local, "delete", "namespace", name, "--wait=false")
 
 
 Starts = Callable[..., None]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dev.cluster.errors import ClusterError
-from dev.cluster.plan import MAX_NODES, MAX_SLOT, Cluster, free_slot
+from dev.cluster.plan import MAX_NODES, MAX_SLOT, Cluster, slots
 
 
 def plan(name: str = "default", slot: int = 0, nodes: int = 2, state: str = "/var/lib/x", cache: str = "/c") -> Cluster:
@@ -81,7 +81,7 @@ def test_a_plan_that_cannot_work_is_refused(wrong: dict[str, object], message: s
 
 
 @pytest.mark.parametrize(
-    ("name", "taken", "slot"),
+    ("name", "taken", "first"),
     [
         ("default", {}, 0),
         ("default", {"a": 1}, 0),
@@ -91,10 +91,9 @@ def test_a_plan_that_cannot_work_is_refused(wrong: dict[str, object], message: s
         ("b", {"c": 2, "default": 0}, 1),
     ],
 )
-def test_a_cluster_gets_the_first_free_slot_or_its_own(name: str, taken: dict[str, int], slot: int) -> None:
-    assert free_slot(name, taken) == slot
+def test_a_cluster_gets_the_first_free_slot_or_its_own(name: str, taken: dict[str, int], first: int) -> None:
+    assert slots(name, taken)[0] == first
 
 
-def test_when_every_slot_is_taken_the_clusters_are_named() -> None:
-    with pytest.raises(ClusterError, match=r"beside the clusters c1, c2, .*: take one down"):
-        free_slot("another", {f"c{slot}": slot for slot in range(1, MAX_SLOT + 1)})
+def test_there_may_be_no_slot_left() -> None:
+    assert slots("another", {f"c{slot}": slot for slot in range(1, MAX_SLOT + 1)}) == ()

@@ -9,6 +9,7 @@ import pytest
 from dev.cluster import network
 from dev.cluster.__main__ import parser
 from dev.cluster.images import full_name
+from dev.cluster.plan import Cluster
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,26 @@ def test_mounts_below_a_directory_are_found_in_the_order_they_were_made() -> Non
         Path("/var/lib/x/default/network-namespace"),
         Path("/var/lib/x/default/a b"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("route", "conflict"),
+    [
+        ("10.96.0.0/24 via 10.0.0.1 dev eth0", True),
+        ("10.97.0.7 dev eth0 scope link", True),
+        ("10.244.3.0/24 via 192.0.2.9 dev cni0", True),
+        ("10.97.0.0/24 dev cv-default proto kernel scope link src 10.97.0.254", False),
+        ("10.97.0.0/24 dev cv-default-2 proto kernel", True),
+        ("10.0.0.0/8 dev tun0", False),
+        ("10.97.1.0/24 dev cv-other", False),
+        ("default via 192.0.2.1 dev eth0", False),
+        ("", False),
+    ],
+)
+def test_routes_into_the_clusters_subnets_are_conflicts(route: str, conflict: bool) -> None:
+    cluster = Cluster("default", 0, 2, Path("/var/lib/x"), Path("/c"))
+
+    assert network.conflicts(cluster, f"{route}\n192.0.2.0/24 dev eth0\n") == ([route] if conflict else [])
 
 
 @pytest.mark.parametrize("command", ["build", "up", "down", "status", "env"])
