@@ -27,7 +27,7 @@ def render(
     stage_memory: str = SMALL_STAGE_MEMORY,
     allow_host_path: str = "",
 ) -> list[dict[str, Any]]:
-    """All objects, in an order in which they can be applied. Settings that are not named here stay at their defaults."""
+    """All objects, in an order in which they can be applied. Settings not named here stay at their defaults."""
     variables = {
         "COSYVOICE_WORKER_IMAGE": worker_image,
         "COSYVOICE_DEVICE": device,

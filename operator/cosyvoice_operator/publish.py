@@ -36,16 +36,10 @@ class Publisher:
         model = f"{identity.namespace}/{identity.name}"
         written = {**raw, "kind": names.KIND, "status": api.encode_status(after)}
         await self._cluster.replace(written, subresource="status")
-        logger.info(
-            "status: %s",
-            after.message,
-            extra={
-                "model": model,
-                "revision": after.target_revision,
-                "version": after.target_version,
-                "reason": after.reason,
-            },
-        )
+        before = api.parse_status(raw)
+        if (before.reason, before.message) != (after.reason, after.message):
+            facts = {"revision": after.target_revision, "version": after.target_version, "reason": after.reason}
+            logger.info("status: %s", after.message, extra={"model": model, **facts})
         for event in events:
             try:
                 await self._cluster.create(self._manifest(raw, event))

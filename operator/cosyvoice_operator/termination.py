@@ -91,5 +91,12 @@ def _decode(text: str) -> Mapping[str, Any]:
     try:
         decoded, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
-        return {match["name"]: json.loads(match["value"]) for match in _FIELD.finditer(text)}
+        return {match["name"]: _value(match["value"]) for match in _FIELD.finditer(text)}
     return decoded if isinstance(decoded, dict) else {}
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:
+        return None

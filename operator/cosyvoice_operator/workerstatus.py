@@ -9,7 +9,7 @@ from cosyvoice_operator.names import STATUS_SCHEMA
 from cosyvoice_operator.observed import WorkerStatus
 
 MAX_BYTES = 64 * 1024
-PHASES = frozenset({"Start", "Import", "Map", "Build", "WarmUp", "Ready", "Failed"})
+PHASES = ("Start", "Import", "Map", "Build", "WarmUp", "Ready", "Failed")
 LOAD_PHASES = ("import", "map", "build", "warmUp", "total")
 
 
