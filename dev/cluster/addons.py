@@ -87,6 +87,8 @@ def _deployment() -> dict[str, Any]:
         "serviceAccountName": "coredns",
         "priorityClassName": "system-cluster-critical",
         "dnsPolicy": "Default",
+        # Placed at once: not only when the node controller has seen the kubelet become ready.
+        "tolerations": [{"operator": "Exists", "key": "node.kubernetes.io/not-ready"}],
         "containers": [container],
         "volumes": [{"name": "config", "configMap": {"name": "coredns"}}],
     }

@@ -47,7 +47,8 @@ def _build(module: Module, cache: Path, go: Path, say: Callable[[str], None]) ->
     partial = target.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    environment = {**os.environ, **ENVIRONMENT}
+    # A go.work of the user's in a folder above must not mix in.
+    environment = {**os.environ, "GOWORK": "off", **ENVIRONMENT}
     listing = run(
         [go, "list", "-mod=readonly", "-deps", *_tags(module), module.target],
         env=environment,

@@ -16,6 +16,8 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 # more than a busy two-core machine may keep a kubelet from reporting.
 NODE_GRACE = "24s"
 TOLERATION_SECONDS = 15
+# Never reached: whoever reads the log from a position would lose it when the file is rotated.
+AUDIT_MEGABYTES = 100_000
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -69,6 +71,7 @@ def api_server(cluster: Cluster) -> list[str]:
         f"--default-not-ready-toleration-seconds={TOLERATION_SECONDS}",
         f"--default-unreachable-toleration-seconds={TOLERATION_SECONDS}",
         *(f"--audit-log-path={cluster.audit_log}", f"--audit-policy-file={audit_policy_file(cluster)}"),
+        f"--audit-log-maxsize={AUDIT_MEGABYTES}",
         "--shutdown-delay-duration=0s",
     ]
 
