@@ -24,15 +24,18 @@ class Steps:
     `request` is 0 while loading. `slowest` is the longest time between two steps so far, in seconds.
     """
 
-    def __init__(self, request: int, send: Callable[[EngineMessage], None]) -> None:
+    def __init__(
+        self, request: int, send: Callable[[EngineMessage], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.count = 0
         self.slowest = 0.0
         self._request = request
         self._send = send
-        self._last = self._sent = time.monotonic()
+        self._clock = clock
+        self._last = self._sent = clock()
 
     def __call__(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         self.count += 1
         self.slowest = max(self.slowest, now - self._last)
         self._last = now

@@ -22,7 +22,6 @@ from cosyvoice_worker.engine.warmup import warm_up
 from cosyvoice_worker.models.cosyvoice2 import load as cosyvoice2
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
 from cosyvoice_worker.settings import Engine as Settings
-from cosyvoice_worker.staging.store import bytes_in
 from cosyvoice_worker.voices.registry import VoiceRegistry, model_voices
 from cosyvoice_worker.weights.memory import limit_growth
 
@@ -72,7 +71,8 @@ def _load(
     tokenizer = cosyvoice2.make_tokenizer(directory)
     if model.device.type == "cpu":
         _start_threads()
-        limit_growth(memory_budget(bytes_in(directory)))
+        weights = sum((directory / name).stat().st_size for name in cosyvoice2.FILES)
+        limit_growth(memory_budget(weights))
     settle()
 
     phases.enter(Phase.WARM_UP)

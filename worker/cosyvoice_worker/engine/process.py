@@ -15,7 +15,7 @@ from cosyvoice_worker.channel import Failed, Hello, Ready
 from cosyvoice_worker.engine.environment import prepare
 from cosyvoice_worker.engine.link import Inbox, Link, leave
 from cosyvoice_worker.engine.phases import IMPORT, Phases
-from cosyvoice_worker.outcome import Outcome, Phase, WorkerError
+from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError, fail
 from cosyvoice_worker.settings import read_settings
 from cosyvoice_worker.staging import locks
 from cosyvoice_worker.staging.pointer import read_pointer
@@ -37,7 +37,7 @@ def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
         settings = read_settings(config, Phase.MAP)
         logs.configure("engine", model=settings.model, version=settings.version, revision=settings.revision)
         staged = read_pointer(root, Phase.MAP)
-        locks.shared(root / staged.directory)  # held until this process ends
+        _hold(root / staged.directory)
         prepare()
         # Only now PyTorch: by its import the front knows that this process runs, and that there is something to load.
         from cosyvoice_worker.engine.load import load  # noqa: PLC0415
@@ -58,6 +58,15 @@ def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
         )
     )
     serve(engine, inbox, link.send)
+
+
+def _hold(version: Path) -> None:
+    """Keep `version` from being evicted as long as this process lives. Raises WorkerError when it is gone already."""
+    try:
+        locks.shared(version)
+    except OSError as error:
+        message = f"the staged version {version} cannot be opened: {error.strerror}"
+        raise fail(Reason.MISSING_FILE, Phase.MAP, message, file=str(version)) from error
 
 
 def failure(outcome: Outcome) -> Failed:
