@@ -55,13 +55,6 @@ def golden_info() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def golden_text() -> dict[str, Any]:
-    """Recorded text front end and tokenizer results."""
-    text: dict[str, Any] = json.loads((GOLDENS / "text.json").read_text(encoding="utf-8"))
-    return text
-
-
-@pytest.fixture(scope="session")
 def tiny_model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model, written once a session. Read-only: a test that changes a file works on a copy."""
     return tiny.write(tmp_path_factory.mktemp("models") / "tiny")

@@ -201,7 +201,7 @@ def test_a_configuration_that_contradicts_the_tensors_is_refused(
 
     outcome = outcome_of(directory)
 
-    assert (outcome.exit_code, outcome.reason) == (66, Reason.INCOMPATIBLE_MODEL)
+    assert (outcome.exit_code, outcome.reason, outcome.phase) == (66, Reason.INCOMPATIBLE_MODEL, Phase.BUILD)
     assert outcome.message == message
 
 

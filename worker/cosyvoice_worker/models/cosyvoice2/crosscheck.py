@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from cosyvoice_worker.models.cosyvoice2.config import CosyVoice2Config
+from cosyvoice_worker.models.cosyvoice2.config import BackboneConfig, CosyVoice2Config, FlowConfig, HiftConfig
 from cosyvoice_worker.models.cosyvoice2.encoder import UPSAMPLE_RATE
 from cosyvoice_worker.models.cosyvoice2.flow import FlowSizes
 from cosyvoice_worker.models.cosyvoice2.hift import HiftSizes
 from cosyvoice_worker.models.cosyvoice2.lm import BACKBONE, CONTROL_TOKENS, SpeechLMSizes
 from cosyvoice_worker.models.cosyvoice2.settings import Settings
+from cosyvoice_worker.outcome import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +25,18 @@ class Sizes:
 
 def check(config: CosyVoice2Config, sizes: Sizes) -> None:
     """Raise WorkerError (IncompatibleModel) for the first value of the configuration that contradicts a tensor."""
-    _check_backbone(config, sizes.lm)
-    _check_flow(config, sizes.flow)
-    _check_hift(config, sizes.hift)
-    hift = config.hift
-    samples_per_frame = hift.istft_hop
-    for rate in hift.upsample_rates:
-        samples_per_frame *= rate
-    config.yaml.require("sample_rate", config.token_rate * UPSAMPLE_RATE * samples_per_frame, config.sample_rate)
-    config.yaml.require("hift.sampling_rate", config.sample_rate, hift.sample_rate)
-    config.yaml.require("token_mel_ratio", UPSAMPLE_RATE, config.yaml.integer("token_mel_ratio"))
+    yaml, backbone = config.yaml.during(Phase.BUILD), config.backbone_json.during(Phase.BUILD)
+    _check_backbone(backbone, yaml, config.backbone, sizes.lm)
+    _check_flow(yaml, config.flow, sizes.flow)
+    _check_hift(yaml, config.hift, sizes.hift)
+    samples_per_frame = math.prod(config.hift.upsample_rates) * config.hift.istft_hop
+    yaml.require("sample_rate", config.token_rate * UPSAMPLE_RATE * samples_per_frame, config.sample_rate)
+    yaml.require("hift.sampling_rate", config.sample_rate, config.hift.sample_rate)
+    yaml.require("token_mel_ratio", UPSAMPLE_RATE, yaml.integer("token_mel_ratio"))
 
 
-def _check_backbone(config: CosyVoice2Config, sizes: SpeechLMSizes) -> None:
-    file, qwen, heads = config.backbone_json, sizes.backbone, config.backbone
+def _check_backbone(file: Settings, yaml: Settings, heads: BackboneConfig, sizes: SpeechLMSizes) -> None:
+    qwen = sizes.backbone
     layer = f"{BACKBONE}layers.0."
     _agree(file, "vocab_size", qwen.vocabulary, f"{BACKBONE}embed_tokens.weight")
     _agree(file, "hidden_size", qwen.channels, f"{BACKBONE}embed_tokens.weight")
@@ -49,13 +49,13 @@ def _check_backbone(config: CosyVoice2Config, sizes: SpeechLMSizes) -> None:
     _agree(file, "num_key_value_heads", qwen.key_value // head_dim, f"{layer}self_attn.k_proj.weight")
     if heads.heads % heads.key_value_heads:
         raise file.mismatch("num_attention_heads", f"a multiple of {heads.key_value_heads}", heads.heads, query)
-    _agree(config.yaml, "llm.llm_input_size", qwen.channels, f"{BACKBONE}embed_tokens.weight")
-    _agree(config.yaml, "llm.llm_output_size", qwen.channels, f"{BACKBONE}embed_tokens.weight")
-    _agree(config.yaml, "llm.speech_token_size", sizes.ids - CONTROL_TOKENS, "llm_decoder.weight")
+    _agree(yaml, "llm.llm_input_size", qwen.channels, f"{BACKBONE}embed_tokens.weight")
+    _agree(yaml, "llm.llm_output_size", qwen.channels, f"{BACKBONE}embed_tokens.weight")
+    _agree(yaml, "llm.speech_token_size", sizes.ids - CONTROL_TOKENS, "llm_decoder.weight")
 
 
-def _check_flow(config: CosyVoice2Config, sizes: FlowSizes) -> None:
-    yaml, encoder, estimator = config.yaml, sizes.encoder, sizes.estimator
+def _check_flow(yaml: Settings, flow: FlowConfig, sizes: FlowSizes) -> None:
+    encoder, estimator = sizes.encoder, sizes.estimator
     _agree(yaml, "flow.vocab_size", sizes.tokens, "input_embedding.weight")
     _agree(yaml, "flow.input_size", encoder.input_channels, "input_embedding.weight")
     _agree(yaml, "flow.spk_embed_dim", sizes.speaker, "spk_embed_affine_layer.weight")
@@ -73,14 +73,13 @@ def _check_flow(config: CosyVoice2Config, sizes: FlowSizes) -> None:
     _agree(yaml, f"{path}n_blocks", estimator.blocks, f"{block}1")
     _agree(yaml, f"{path}num_mid_blocks", estimator.mid_blocks, "decoder.estimator.mid_blocks")
     head_dim = yaml.integer(f"{path}attention_head_dim")
-    if head_dim * config.flow.estimator_heads != estimator.inner:
+    if head_dim * flow.estimator_heads != estimator.inner:
         expected = f"{estimator.inner} in all heads together"
-        actual = f"{config.flow.estimator_heads} x {head_dim}"
+        actual = f"{flow.estimator_heads} x {head_dim}"
         raise yaml.mismatch(f"{path}attention_head_dim", expected, actual, f"{block}1.0.attn1.to_q.weight")
 
 
-def _check_hift(config: CosyVoice2Config, sizes: HiftSizes) -> None:
-    yaml, hift = config.yaml, config.hift
+def _check_hift(yaml: Settings, hift: HiftConfig, sizes: HiftSizes) -> None:
     _agree(yaml, "hift.in_channels", sizes.mel_channels, "conv_pre.weight")
     _agree(yaml, "hift.base_channels", sizes.channels, "conv_pre.weight")
     _agree(yaml, "hift.nb_harmonics", sizes.harmonics - 1, "m_source.l_linear.weight")

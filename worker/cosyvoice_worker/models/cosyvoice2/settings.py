@@ -11,9 +11,15 @@ from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
 class Settings:
     """The values of one file. Every method raises WorkerError (IncompatibleModel) where a value is absent or wrong."""
 
-    def __init__(self, file: str, values: HyperYaml) -> None:
+    def __init__(self, file: str, values: HyperYaml, phase: Phase = Phase.MAP) -> None:
+        """`phase` is when the values are asked for."""
         self.file = file
         self._values = values
+        self._phase = phase
+
+    def during(self, phase: Phase) -> Settings:
+        """The same values, asked for in another phase."""
+        return Settings(self.file, self._values, phase)
 
     def integer(self, path: str) -> int:
         value = self._get(path)
@@ -69,7 +75,7 @@ class Settings:
         message = f"{self.file}: {path} should be {expected}{because}, but is {actual!r}"
         return fail(
             Reason.INCOMPATIBLE_MODEL,
-            Phase.MAP,
+            self._phase,
             message,
             file=self.file,
             tensor=tensor,
