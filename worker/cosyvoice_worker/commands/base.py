@@ -1,12 +1,12 @@
-"""What all commands share: how one is run, and how its end is told."""
+"""What all commands share: their form, and how one is run."""
 
 from __future__ import annotations
 
 import argparse
-import logging
 from typing import TYPE_CHECKING, Protocol
 
-from cosyvoice_worker.outcome import Outcome, WorkerError, write_termination_message
+from cosyvoice_worker.ending import conclude
+from cosyvoice_worker.outcome import WorkerError
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -25,12 +25,3 @@ def run(command: Command, args: argparse.Namespace) -> int:
         return command.run(args)
     except WorkerError as error:
         return conclude(error.outcome, getattr(args, "termination_log", None))
-
-
-def conclude(outcome: Outcome, termination_log: str | None) -> int:
-    """Tell the kubelet and the log how this container ends; the exit code. Without a termination log only the log."""
-    if termination_log is not None:
-        write_termination_message(outcome, termination_log)
-    level = logging.INFO if outcome.exit_code == 0 else logging.ERROR
-    logging.getLogger("cosyvoice_worker").log(level, outcome.message, extra=outcome.log_fields())
-    return outcome.exit_code

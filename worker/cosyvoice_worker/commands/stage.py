@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cosyvoice_worker import logs
-from cosyvoice_worker.commands.base import conclude
+from cosyvoice_worker.ending import conclude
 from cosyvoice_worker.names import CONFIG_PATH, SOURCE_ROOT, TERMINATION_LOG, WEIGHTS_ROOT
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
 from cosyvoice_worker.settings import Settings, read_settings

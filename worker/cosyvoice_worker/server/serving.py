@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from cosyvoice_worker import logs
-from cosyvoice_worker.commands.base import conclude
+from cosyvoice_worker.ending import conclude
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, fail
 from cosyvoice_worker.server import local
 from cosyvoice_worker.server.front import Front
