@@ -92,7 +92,9 @@ def run(wish: Wish) -> None:
     else:
         print(f"  {model_directory}: CosyVoice2's published layout, small, with random weights: its voice is noise.")
     prepare_namespace(where, model_directory)
-    where.kubectl.run("apply", "-f", "-", stdin=make_voice(model_directory, prompt, prompt_text))
+    # Server-side: a longer recording would not fit into client-side apply's annotation.
+    apply = ("apply", "--server-side", f"--field-manager=voice-{VOICE}", "-f", "-")
+    where.kubectl.run(*apply, stdin=make_voice(model_directory, prompt, prompt_text))
 
     say("The operator")
     objects = deploy.render(operator_image=where.operator_image, worker_image=where.worker_image, device="cpu")

@@ -1,4 +1,4 @@
-"""Fixtures over the local cluster: the operator installed in it, and a namespace with a claim of weights for each test."""
+"""Fixtures over the local cluster: the operator installed in it, and for each test a namespace with weights in it."""
 
 from __future__ import annotations
 
