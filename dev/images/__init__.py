@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from dev.images import delivery, references, sandbox
+from dev.images import delivery, inside, references, sandbox
 from dev.images.bundle import Mount
 from dev.images.errors import ImageError
 from dev.images.layout import default_layout
@@ -27,6 +27,7 @@ __all__ = [
     "push",
     "refs",
     "run",
+    "run_tests",
 ]
 
 
@@ -50,6 +51,11 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line in the newest image of `kind`; see `sandbox.run`."""
     return sandbox.run(default_layout(), kind, arguments, mounts=mounts, env=env, timeout=timeout)
+
+
+def run_tests(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run pytest inside the worker image on paths of this repository; see `inside.run_tests`."""
+    return inside.run_tests(default_layout(), arguments)
 
 
 def push(registry: str) -> References:

@@ -8,7 +8,7 @@ import os
 import sys
 from dataclasses import asdict
 
-from dev.images import builder, delivery, references, sandbox
+from dev.images import builder, delivery, inside, references, sandbox
 from dev.images.bundle import Mount
 from dev.images.errors import ImageError
 from dev.images.layout import Layout, default_layout
@@ -45,6 +45,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--mount", action="append", default=[], type=Mount.parse, metavar="SOURCE:TARGET[:rw]")
     run.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
     run.set_defaults(action=_run)
+
+    test = actions.add_parser("test", help="run pytest inside the worker image: `test -- -q tests/engine`")
+    test.add_argument("words", nargs="+", metavar="WORD")
+    test.set_defaults(action=_test)
     return parser
 
 
@@ -74,6 +78,12 @@ def _refs(layout: Layout, _arguments: argparse.Namespace) -> int:
 def _run(layout: Layout, arguments: argparse.Namespace) -> int:
     env = dict(word.split("=", maxsplit=1) for word in arguments.env)
     return sandbox.run_in_terminal(layout, arguments.kind, arguments.command, mounts=arguments.mount, env=env)
+
+
+def _test(layout: Layout, arguments: argparse.Namespace) -> int:
+    done = inside.run_tests(layout, arguments.words)
+    print(done.stdout, done.stderr, sep="")
+    return done.returncode
 
 
 if __name__ == "__main__":
