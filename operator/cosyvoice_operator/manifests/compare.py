@@ -28,9 +28,9 @@ def is_applied(desired: object, live: object, *, quantities: bool = False) -> bo
         )
     if isinstance(desired, list):
         return isinstance(live, list) and _list_is_applied(desired, live)
-    if quantities:
-        return quantity.same(desired, live)
-    return type(desired) is type(live) and desired == live
+    if type(desired) is type(live) and desired == live:
+        return True
+    return quantities and quantity.same(desired, live)
 
 
 def _field_is_applied(desired: object, live: object, *, quantities: bool) -> bool:

@@ -1,0 +1,255 @@
+"""What the user is told: one reason and one message for each state a model can be in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cosyvoice_operator import assessment
+from cosyvoice_operator.api import Condition, Status
+from cosyvoice_operator.assessment import Assessment, Hold
+from cosyvoice_operator.observed import Claim, Container, NameConflict, Observed, WorkerStatus
+from tests.unit.operator.builders import (
+    ended_container,
+    full,
+    model,
+    pod,
+    ready_pod,
+    serving,
+    staged_container,
+    target_of,
+    workload,
+)
+
+V1 = target_of(model())
+IDLE = workload(V1, 2, total=2)
+
+
+def assess(observed: Observed, status: Status | None = None, hold: Hold | None = None, **spec: Any) -> Assessment:
+    return assessment.assess(model(status=status, **spec), observed, V1, hold)
+
+
+def flags(verdict: Assessment) -> str:
+    """The initials of the conditions that hold: Ready, Progressing, Stalled, Degraded."""
+    states = (verdict.ready, verdict.progressing, verdict.stalled, verdict.degraded)
+    return "".join(initial for initial, holds in zip("RPSD", states, strict=True) if holds)
+
+
+@pytest.mark.parametrize(
+    ("observed", "conditions", "reason", "message"),
+    [
+        (Observed(), "P", "Creating", "v1: waiting for the Deployment's pods"),
+        (
+            Observed(workload=IDLE, pods=(pod(V1, node=None, scheduled=None),)),
+            "P",
+            "Scheduling",
+            "v1: 0 of 2 replicas ready; narrator-a waits for a node",
+        ),
+        (
+            Observed(workload=IDLE, pods=(pod(V1), ready_pod(V1, "b"))),
+            "P",
+            "Staging",
+            "v1: 1 of 2 replicas ready; narrator-a on node1 stages the weights",
+        ),
+        (
+            Observed(workload=IDLE, pods=(pod(V1, stage=staged_container()),)),
+            "P",
+            "Loading",
+            "v1: 0 of 2 replicas ready; narrator-a on node1 starts its worker",
+        ),
+        (
+            Observed(
+                workload=IDLE,
+                pods=(
+                    pod(
+                        V1,
+                        stage=staged_container(),
+                        worker=Container(running=True),
+                        status=WorkerStatus(phase="WarmUp", ready=False),
+                    ),
+                ),
+            ),
+            "P",
+            "Loading",
+            "v1: 0 of 2 replicas ready; narrator-a on node1 loads the model (WarmUp)",
+        ),
+        (
+            Observed(workload=workload(V1, 1, total=1, updated=1), pods=(ready_pod(V1),)),
+            "P",
+            "RollingOut",
+            "v1: 1 of 1 replicas ready; waiting for the replicas to be available",
+        ),
+        (serving(V1), "R", "Ready", "v1 serves with 2 of 2 replicas"),
+        (Observed(workload=full(V1, 0)), "R", "ScaledToZero", "v1: no replicas are wanted"),
+        (
+            Observed(workload=workload(V1, 2, deadline_exceeded=True), pods=(pod(V1),)),
+            "SD",
+            "ProgressDeadlineExceeded",
+            "v1: no progress for 600 s; 0 of 2 replicas ready; narrator-a on node1 stages the weights",
+        ),
+        (
+            Observed(workload=IDLE, pods=(pod(V1, node=None, scheduled=None, unschedulable="0/2 nodes: no cpu"),)),
+            "P",
+            "Unschedulable",
+            "v1: no node takes the pod: 0/2 nodes: no cpu (pod narrator-a)",
+        ),
+        (
+            Observed(
+                workload=workload(V1, 2, deadline_exceeded=True),
+                pods=(pod(V1, node=None, scheduled=None, unschedulable="0/2 nodes: no cpu"),),
+            ),
+            "S",
+            "Unschedulable",
+            "v1: no node takes the pod: 0/2 nodes: no cpu (pod narrator-a)",
+        ),
+        (
+            Observed(workload=workload(V1, 2, create_failure='pods "x" is forbidden: exceeded quota: small')),
+            "P",
+            "FailedCreate",
+            'v1: pods cannot be created: pods "x" is forbidden: exceeded quota: small',
+        ),
+        (
+            Observed(workload=IDLE, claim=Claim(name="voices", exists=False)),
+            "S",
+            "SourceNotFound",
+            "v1: PersistentVolumeClaim 'voices' of spec.source.uri does not exist: create it, or correct the uri",
+        ),
+        (
+            Observed(
+                workload=IDLE,
+                pods=(pod(V1, stage=Container(waiting_reason="ErrImagePull", waiting_message="no such host")),),
+            ),
+            "P",
+            "ImagePullFailed",
+            "v1: the image of stage does not come: no such host (pod narrator-a, node node1)",
+        ),
+        (
+            Observed(
+                workload=IDLE,
+                pods=(
+                    pod(
+                        V1,
+                        stage=staged_container(),
+                        worker=ended_container(
+                            66,
+                            reason="ShapeMismatch",
+                            message="llm.pt: another shape than the model's",
+                            file="llm.pt",
+                            tensor="lm.weight",
+                            expected="(2, 2)",
+                            actual="(2, 1)",
+                        ),
+                    ),
+                ),
+            ),
+            "SD",
+            "ShapeMismatch",
+            "v1: llm.pt: another shape than the model's (tensor lm.weight, expected (2, 2), actual (2, 1), "
+            "pod narrator-a, node node1)",
+        ),
+        (
+            Observed(workload=IDLE, pods=(pod(V1, worker=ended_container(137, kubelet="OOMKilled", restarts=1)),)),
+            "P",
+            "OutOfMemory",
+            "v1: container worker was killed at its memory limit (pod narrator-a, node node1); trying again (1 of 3)",
+        ),
+        (
+            Observed(workload=IDLE, pods=(pod(V1, worker=ended_container(139, restarts=3)),)),
+            "SD",
+            "Crashed",
+            "v1: container worker was ended by SIGSEGV (pod narrator-a, node node1)",
+        ),
+        (
+            Observed(conflicts=(NameConflict(kind="Service", namespace="speech", name="narrator"),)),
+            "S",
+            "NameConflict",
+            "Service speech/narrator exists and is not owned by this CosyVoiceModel; delete it or give the model "
+            "another name",
+        ),
+        (
+            Observed(
+                conflicts=tuple(
+                    NameConflict(kind=kind, namespace="speech", name="narrator") for kind in ("Deployment", "Service")
+                )
+            ),
+            "S",
+            "NameConflict",
+            "Deployment speech/narrator, Service speech/narrator exist and are not owned by this CosyVoiceModel; "
+            "delete them or give the model another name",
+        ),
+        (
+            Observed(conflicts=(NameConflict(kind="Service", namespace="speech", name="narrator", going=True),)),
+            "P",
+            "WaitingForDeletion",
+            "waiting for the deletion of Service speech/narrator",
+        ),
+    ],
+)
+def test_each_state_has_its_words(observed: Observed, conditions: str, reason: str, message: str) -> None:
+    verdict = assess(observed)
+
+    assert (verdict.reason, verdict.message, flags(verdict)) == (reason, message, conditions)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"updated": 1},
+        {"available": 1},
+        {"total": 3},
+        {"settled": False},
+        {"revision": "other"},
+    ],
+)
+def test_a_rollout_is_complete_only_when_nothing_is_missing_or_left(change: dict[str, Any]) -> None:
+    counts = {"total": 2, "updated": 2, "available": 2, "revision": V1, **change}
+
+    assert not assessment.is_complete(workload(counts.pop("revision"), 2, **counts), V1)
+    assert assessment.is_complete(full(V1), V1)
+    assert not assessment.is_complete(None, V1)
+
+
+def good(ready: str, **conditions: str) -> Status:
+    """The status of a model whose revision was good, with these conditions."""
+    return Status(
+        last_good_revision=V1,
+        ready=ready,
+        conditions=tuple(
+            Condition(
+                type=name, status=value, reason="", message="", observed_generation=1, last_transition_time="2026"
+            )
+            for name, value in conditions.items()
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "conditions"),
+    [
+        (good("2/2", Ready="True"), "ReplicasUnavailable", "PD"),  # a pod was lost just now
+        (good("1/2", Ready="False", Degraded="True"), "ReplicasUnavailable", "PD"),  # and is not back yet
+        (good("1/1", Ready="True"), "Staging", "P"),  # scaled up just now
+        (good("1/2", Ready="False", Degraded="False"), "Staging", "P"),  # and not there yet
+        (Status(), "Staging", "P"),  # never was good
+    ],
+)
+def test_losing_a_replica_degrades_and_wanting_one_more_does_not(status: Status, reason: str, conditions: str) -> None:
+    observed = Observed(
+        workload=workload(V1, 2, total=2, updated=2, ready=1, available=1), pods=(ready_pod(V1), pod(V1, "b"))
+    )
+
+    verdict = assess(observed, status)
+
+    assert (verdict.reason, flags(verdict)) == (reason, conditions)
+
+
+PAUSED = Hold(reason="Paused", message="v1 waits", stalled=False)
+
+
+def test_a_pause_is_told_of_only_where_something_waits() -> None:
+    waits = assess(serving("other"), hold=PAUSED)
+    nothing_waits = assess(serving(V1), hold=PAUSED)
+
+    assert (waits.reason, waits.message, flags(waits)) == ("Paused", "v1 waits", "")
+    assert nothing_waits.reason == "Ready"
