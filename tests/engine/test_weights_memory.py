@@ -23,10 +23,7 @@ path = Path(sys.argv[1])
 
 def run(script: str, path: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", PREAMBLE + script, str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=_WORKER)
-
-
-_WORKER = Path(__file__).resolve().parents[2] / "worker"
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")
