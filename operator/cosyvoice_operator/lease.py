@@ -36,11 +36,20 @@ class LeaseStore(Protocol):
 class Lease:
     """The lease as one candidate, `identity`, sees it. `monotonic` is its clock."""
 
-    def __init__(self, store: LeaseStore, namespace: str, identity: str, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: LeaseStore,
+        namespace: str,
+        identity: str,
+        monotonic: Callable[[], float],
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
         self._store = store
         self._namespace = namespace
         self._identity = identity
         self._monotonic = monotonic
+        self._retry_seconds = retry_seconds
         self._seen: tuple[object, object] | None = None
         self._seen_at = 0.0
 
@@ -49,14 +58,14 @@ class Lease:
         while True:
             if await self._try():
                 break
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self._retry_seconds)
         logger.info("lease acquired", extra={"identity": self._identity})
 
     async def hold(self) -> None:
         """Renew; return when the lease is lost, or could not be renewed for RENEW_DEADLINE_SECONDS."""
         renewed = self._monotonic()
         while self._monotonic() - renewed < RENEW_DEADLINE_SECONDS:
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self._retry_seconds)
             try:
                 async with asyncio.timeout(RENEW_DEADLINE_SECONDS):
                     if not await self._try_once():

@@ -31,8 +31,11 @@ class Route(Protocol):
 class Direct:
     """Straight to the pod's address: the way inside the cluster."""
 
+    def __init__(self, port: int = names.ADMIN_PORT) -> None:
+        self._port = port
+
     async def fetch(self, namespace: str, pod: Pod) -> bytes:
-        reader, writer = await asyncio.open_connection(pod.address, names.ADMIN_PORT)
+        reader, writer = await asyncio.open_connection(pod.address, self._port)
         try:
             request = f"GET {names.PATH_STATUS} HTTP/1.0\r\nHost: {pod.name}.{namespace}\r\nConnection: close\r\n\r\n"
             writer.write(request.encode("ascii"))
@@ -60,10 +63,11 @@ class Proxied:
 
 
 class Workers:
-    """Asks several workers at once."""
+    """Asks several workers at once; each gets `answer_seconds` for all of its answer."""
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, answer_seconds: float = ANSWER_SECONDS) -> None:
         self._route = route
+        self._answer_seconds = answer_seconds
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def ask(self, namespace: str, pods: Iterable[Pod]) -> Mapping[str, WorkerStatus]:
@@ -74,7 +78,7 @@ class Workers:
 
     async def _ask(self, namespace: str, pod: Pod) -> WorkerStatus | None:
         try:
-            async with self._slots, asyncio.timeout(ANSWER_SECONDS):
+            async with self._slots, asyncio.timeout(self._answer_seconds):
                 return workerstatus.parse(await self._route.fetch(namespace, pod))
         except (OSError, TimeoutError, ValueError, ClusterError):
             return None
