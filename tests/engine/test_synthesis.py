@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ def synthesizer(model, tokenizer):
     return Synthesizer(model, tokenizer)
 
 
-def scripted(model, tokenizer, tokens, repeats=1):
+def scripted(model, tokenizer, tokens):
     """A synthesizer whose language model says `tokens` and then ends, for every piece."""
 
     def sampling(_scores, decoded):
@@ -212,3 +214,19 @@ def test_samples_that_are_no_numbers_are_an_error(model, tokenizer):
         list(synthesizer.speak(utterance(((1,),))))
 
     assert failure.value.outcome.reason is Reason.NON_FINITE_AUDIO
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_lower_precision_speaks_as_long_and_almost_alike(model, tokenizer, stream):
+    narrow = replace(model, lm=copy.deepcopy(model.lm).to(torch.bfloat16), dtype=torch.bfloat16)
+    mels = {}
+
+    for name, one in (("exact", model), ("rounded", narrow)):
+        seen = mels[name] = []
+        spy = one.flow.register_forward_hook(lambda _module, _inputs, mel, seen=seen: seen.append(mel))
+        list(scripted(one, tokenizer, list(range(30))).speak(utterance(((1, 2),), stream=stream)))
+        spy.remove()
+
+    for exact, rounded in zip(mels["exact"], mels["rounded"], strict=True):
+        assert rounded.dtype == torch.float32
+        assert (exact - rounded).abs().mean() < 0.01 * exact.abs().mean()

@@ -7,7 +7,6 @@ raises comes out where it belongs, and a consumer that stops asking stops everyt
 from __future__ import annotations
 
 import hashlib
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -145,11 +144,7 @@ class Synthesis(Iterator[Samples]):
             on_step=self._on_step,
             max_tokens=limit + 1,
         )
-        for count in itertools.count():
-            with self._model.autocast():
-                token = next(generated, None)
-            if token is None:
-                return
+        for count, token in enumerate(generated):
             if count == limit:
                 raise _too_long(limit, self._model.config.token_rate)
             self._tokens += 1

@@ -11,6 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+# Queries whose position scores are in memory at once: for a minute of speech all would take gigabytes.
+QUERY_BLOCK = 256
+
 
 def chunk_mask(length: int, chunk: int, device: torch.device) -> Tensor:
     """What a streaming query sees: its own chunk of `chunk` rows and all before. (length, length), True = visible."""
@@ -28,17 +31,16 @@ def relative_encoding(length: int, channels: int, device: torch.device) -> Tenso
 
 
 def align_distances(scores: Tensor) -> Tensor:
-    """Turn scores per distance (…, T, 2T-1) into scores per key (…, T, T), without a copy.
+    """Turn the scores of R queries per distance (…, R, K+R-1) into scores per key (…, R, K), without a copy.
 
-    Key j of query i lies at distance i - j, which is column T-1-i+j: each row starts one column further left. Reading
-    the contiguous rows with a stride one shorter than their length does exactly that.
+    Columns go from the last query's distance to key 0 down to the first query's to key K-1. Key j of query r then is in
+    column R-1-r+j: each row starts one column further left. Reading the contiguous rows with a stride one shorter than
+    their length does exactly that.
     """
     scores = scores.contiguous()
-    *outer, length, width = scores.shape
-    outer_strides = scores.stride()[:-2]
-    return scores.as_strided(
-        (*outer, length, length), (*outer_strides, width - 1, 1), scores.storage_offset() + length - 1
-    )
+    *outer, queries, width = scores.shape
+    strides = (*scores.stride()[:-2], width - 1, 1)
+    return scores.as_strided((*outer, queries, width - queries + 1), strides, scores.storage_offset() + queries - 1)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -70,9 +72,14 @@ class RelativeSelfAttention(nn.Module):
 
         by_content = query + self.pos_bias_u.to(query.dtype)[:, None]
         by_position = (query + self.pos_bias_v.to(query.dtype)[:, None]) * query.shape[-1] ** -0.5
-        bias = align_distances(by_position @ position.transpose(-2, -1))  # (1, H, T, T)
-        if mask is not None:
-            bias = bias.masked_fill(~mask, -math.inf)
-        mixed = F.scaled_dot_product_attention(by_content, key, value, attn_mask=bias)
+        mixed = torch.empty_like(by_content)
+        length = x.shape[1]
+        for start in range(0, length, QUERY_BLOCK):
+            rows = slice(start, min(start + QUERY_BLOCK, length))
+            distances = position[:, :, length - rows.stop : 2 * length - 1 - start]
+            bias = align_distances(by_position[:, :, rows] @ distances.transpose(-2, -1))  # (1, H, rows, T)
+            if mask is not None:
+                bias = bias.masked_fill(~mask[rows], -math.inf)
+            mixed[:, :, rows] = F.scaled_dot_product_attention(by_content[:, :, rows], key, value, attn_mask=bias)
         out: Tensor = self.linear_out(mixed.transpose(1, 2).flatten(2))
         return out

@@ -22,10 +22,10 @@ class CosyVoice2:
     hift: Hift
     config: CosyVoice2Config
     device: torch.device
-    dtype: torch.dtype  # of the arithmetic of lm and flow; the vocoder is always float32
+    dtype: torch.dtype  # lm's weights have it, the flow is cast to it where that is safe, hift is always float32
 
     def autocast(self) -> AbstractContextManager[object]:
-        """In which lm and flow run."""
+        """The context in which the flow runs."""
         if self.dtype == torch.float32:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.dtype)
