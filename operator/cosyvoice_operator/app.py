@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 async def run(settings: Settings, stop: asyncio.Event, *, in_cluster: bool) -> bool:
     """Run until `stop` is set. Returns whether it ended because of that, and not because the lease was lost."""
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(cluster.connect(in_cluster))
+        api = await stack.enter_async_context(cluster.connect(in_cluster=in_cluster))
         hearing = health.Hearing(settings.resync_seconds, time.monotonic)
         server = await health.serve(hearing, settings.health_port)
         stack.callback(server.close)

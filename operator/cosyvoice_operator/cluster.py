@@ -45,13 +45,13 @@ Object = dict[str, Any]
 
 
 @asynccontextmanager
-async def connect(in_cluster: bool) -> AsyncIterator[Cluster]:
-    """The API server of the pod's own cluster, or of the current context of KUBECONFIG."""
+async def connect(*, in_cluster: bool, kubeconfig: str | None = None) -> AsyncIterator[Cluster]:
+    """The API server of the pod's own cluster, or of the current context of a kubeconfig (default: KUBECONFIG)."""
     configuration = client.Configuration()
     if in_cluster:
         config.load_incluster_config(client_configuration=configuration)
     else:
-        await config.load_kube_config(client_configuration=configuration)
+        await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
     api = client.ApiClient(configuration)
     try:
         yield Cluster(dynamic.DynamicClient(api))
@@ -91,6 +91,18 @@ class Cluster:
             field_manager=names.FIELD_MANAGER,
             force_conflicts="true",
             dry_run="All" if dry_run else None,
+        )
+
+    async def overwrite(self, manifest: Object) -> None:
+        """Merge `manifest` over the live object: maps are merged, lists replaced, whoever their entries belong to."""
+        metadata = manifest["metadata"]
+        await self._request(
+            "patch",
+            manifest["kind"],
+            _path(manifest["kind"], metadata["namespace"], metadata["name"]),
+            body=manifest,
+            content_type="application/merge-patch+json",
+            field_manager=names.FIELD_MANAGER,
         )
 
     async def create(self, manifest: Object) -> Object:

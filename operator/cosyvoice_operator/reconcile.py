@@ -82,8 +82,10 @@ class Reconciler:
             live = gathered.live(manifest["kind"], manifest["metadata"]["name"])
             if live is not None and manifests.is_applied(manifest, live):
                 continue
+            if self._refusals.is_refused(key, manifest):
+                continue
             try:
-                await self._apply(model, manifest, repaired=live is not None)
+                await self._apply(model, manifest, exists=live is not None)
             except RejectedError as error:
                 self._refusals.add(key, model, manifest, error)
                 return AT_ONCE_SECONDS
@@ -92,9 +94,16 @@ class Reconciler:
             self._log("revision pruned", model, "ConfigMap", names.revision_name(model.name, revision))
         return decision.look_again
 
-    async def _apply(self, model: Model, manifest: Object, *, repaired: bool) -> None:
-        await self._cluster.apply(manifest)
-        self._log("changed" if repaired else "created", model, manifest["kind"], manifest["metadata"]["name"])
+    async def _apply(self, model: Model, manifest: Object, *, exists: bool) -> None:
+        """Apply. Where that is refused because of what others put into a list of ours, the list becomes ours again."""
+        try:
+            await self._cluster.apply(manifest)
+        except RejectedError:
+            if not exists:
+                raise
+            await self._cluster.overwrite(manifest)
+            await self._cluster.apply(manifest)
+        self._log("changed" if exists else "created", model, manifest["kind"], manifest["metadata"]["name"])
 
     async def _report_unreadable(self, raw: Object, error: InvalidSpecError) -> None:
         before = api.parse_status(raw)

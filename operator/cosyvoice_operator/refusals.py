@@ -41,6 +41,11 @@ class Refusals:
         retry_at = self._monotonic() + self._patience
         self._refusals[key] = Refusal(model.identity.generation, manifest, message, retry_at)
 
+    def is_refused(self, key: Key, manifest: Object) -> bool:
+        """Whether exactly this object was refused, so that there is no use in sending it."""
+        refusal = self._refusals.get(key)
+        return refusal is not None and refusal.manifest == manifest
+
     def forget(self, key: Key) -> None:
         """The model is gone."""
         self._refusals.pop(key, None)

@@ -1,10 +1,11 @@
-"""A real etcd and a real kube-apiserver on loopback ports of their own; no nodes, no controllers, nothing but the API."""
+"""A real etcd and a real kube-apiserver on loopback ports of their own: no nodes, no controllers, only the API."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -15,6 +16,9 @@ import yaml
 
 START_SECONDS = 120.0
 ADMIN = "admin"
+# The user that the operator's service account is, so that its RBAC is what it runs under.
+OPERATOR = "system:serviceaccount:cosyvoice-system:cosyvoice-operator"
+OPERATOR_GROUPS = "system:serviceaccounts,system:serviceaccounts:cosyvoice-system,system:authenticated"
 
 
 class ControlPlaneError(Exception):
@@ -30,12 +34,13 @@ def free_port() -> int:
 
 @dataclass
 class ControlPlane:
-    """`binaries` is the folder with `server` (etcd), `kube-apiserver` and `kubectl`; everything else goes to `directory`."""
+    """`binaries` is the folder of `server` (etcd), `kube-apiserver` and `kubectl`; all files go to `directory`."""
 
     binaries: Path
     directory: Path
     port: int = field(default_factory=free_port)
     token: str = field(default_factory=lambda: secrets.token_hex(16))
+    operator_token: str = field(default_factory=lambda: secrets.token_hex(16))
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -50,6 +55,23 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         """The kubeconfig of a cluster administrator."""
         return self.directory / "kubeconfig"
+
+    @property
+    def operator_kubeconfig(self) -> Path:
+        """The kubeconfig of the operator's service account."""
+        return self.directory / "operator.kubeconfig"
+
+    def writes(self, namespace: str, user: str = OPERATOR) -> list[str]:
+        """Every request of `user` in the namespace so far that writes, as `verb resource[/subresource] name`."""
+        found = []
+        for line in self.audit_log.read_text().splitlines():
+            event = json.loads(line)
+            target = event.get("objectRef", {})
+            ours = event["user"]["username"] == user and target.get("namespace") == namespace
+            if ours and event["verb"] not in {"get", "list", "watch"}:
+                resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
+                found.append(f"{event['verb']} {resource} {target.get('name', '')}".strip())
+        return found
 
     def start(self) -> None:
         """Start both and wait until the API server is ready. Raises ControlPlaneError."""
@@ -117,20 +139,25 @@ class ControlPlane:
 
     def _write_files(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        (self.directory / "tokens.csv").write_text(f'{self.token},{ADMIN},1,"system:masters"\n')
+        users = f'{self.token},{ADMIN},1,"system:masters"\n{self.operator_token},{OPERATOR},2,"{OPERATOR_GROUPS}"\n'
+        (self.directory / "tokens.csv").write_text(users)
         key = self.directory / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}
         (self.directory / "audit.yaml").write_text(json.dumps({**policy, "omitStages": ["RequestReceived"]}))
+        self._write_kubeconfig(self.kubeconfig, self.token)
+        self._write_kubeconfig(self.operator_kubeconfig, self.operator_token)
+
+    def _write_kubeconfig(self, path: Path, token: str) -> None:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "test", "cluster": {"server": self.server, "insecure-skip-tls-verify": True}}],
-            "users": [{"name": ADMIN, "user": {"token": self.token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": ADMIN}}],
+            "users": [{"name": "user", "user": {"token": token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "user"}}],
             "current-context": "test",
         }
-        self.kubeconfig.write_text(yaml.safe_dump(config))
+        path.write_text(yaml.safe_dump(config))
 
     def _spawn(self, binary: str, *arguments: str) -> None:
         with (self.directory / f"{binary}.log").open("wb") as log:
@@ -138,12 +165,13 @@ class ControlPlane:
         self._processes.append(process)
 
     def _is_ready(self) -> bool:
-        import ssl  # the certificate is one that the server made for itself
-
-        unverified = ssl._create_unverified_context()  # noqa: S323
-        request = urllib.request.Request(f"{self.server}/readyz", headers={"Authorization": f"Bearer {self.token}"})
+        unverified = ssl.create_default_context()  # the certificate is one that the server made for itself
+        unverified.check_hostname = False
+        unverified.verify_mode = ssl.CERT_NONE
+        headers = {"Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.server}/readyz", headers=headers)  # noqa: S310 - an https URL of ours
         try:
-            with urllib.request.urlopen(request, timeout=2, context=unverified) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=2, context=unverified) as response:  # noqa: S310 - the same
                 return bool(response.status == 200)
         except OSError:
             return False
