@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from cosyvoice_worker.models.cosyvoice2.config import HiftConfig
 from cosyvoice_worker.models.cosyvoice2.f0 import F0Predictor, F0Sizes
+from cosyvoice_worker.models.cosyvoice2.resblock import ResBlock
 from cosyvoice_worker.models.cosyvoice2.shapes import Shapes
 from cosyvoice_worker.models.cosyvoice2.source import HarmonicSource, Noise, SineGenerator
 
 MAX_MAGNITUDE = 100.0
-SNAKE_EPS = 1e-9
 POST_SLOPE = 0.01
 
 
@@ -37,36 +37,6 @@ class HiftSizes:
     resblock_kernels: tuple[int, ...]  # side by side in every stage
     source_resblock_kernels: tuple[int, ...]  # one a stage
     f0: F0Sizes
-
-
-class Snake(nn.Module):
-    """x + sin²(a x) / a, with one a per channel."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.alpha = nn.Parameter(torch.empty(channels))
-
-    def forward(self, x: Tensor) -> Tensor:
-        alpha = self.alpha[:, None]
-        return torch.addcmul(x, torch.sin(x * alpha).square_(), (alpha + SNAKE_EPS).reciprocal())
-
-
-class ResBlock(nn.Module):
-    """Pairs of dilated and plain convolutions, each pair with a residual."""
-
-    def __init__(self, channels: int, kernel: int, dilations: tuple[int, ...]) -> None:
-        super().__init__()
-        self.convs1 = nn.ModuleList(_same_conv(channels, kernel, dilation) for dilation in dilations)
-        self.convs2 = nn.ModuleList(_same_conv(channels, kernel, 1) for _ in dilations)
-        self.activations1 = nn.ModuleList(Snake(channels) for _ in dilations)
-        self.activations2 = nn.ModuleList(Snake(channels) for _ in dilations)
-
-    def forward(self, x: Tensor) -> Tensor:
-        for snake1, conv1, snake2, conv2 in zip(
-            self.activations1, self.convs1, self.activations2, self.convs2, strict=True
-        ):
-            x = x + conv2(snake2(conv1(snake1(x))))
-        return x
 
 
 class Hift(nn.Module):
@@ -165,10 +135,6 @@ class Hift(nn.Module):
         """Both (1, n_fft / 2 + 1, frames) -> (1, (frames - 1) * hop). Magnitudes are capped at MAX_MAGNITUDE."""
         spectrum = torch.polar(magnitude.clamp(max=MAX_MAGNITUDE), phase)
         return torch.istft(spectrum, self.n_fft, self.istft_hop, self.n_fft, window=self.window)
-
-
-def _same_conv(channels: int, kernel: int, dilation: int) -> nn.Conv1d:
-    return nn.Conv1d(channels, channels, kernel, dilation=dilation, padding=(kernel - 1) * dilation // 2)
 
 
 def _source_down(in_channels: int, channels: int, rate: int) -> nn.Conv1d:
