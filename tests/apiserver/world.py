@@ -31,16 +31,16 @@ class World:
         self.namespace = namespace
         self.now = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
         self.patience = 300.0
-        self._api = api
+        self.api = api
         self.restart()
 
     def restart(self, policy: Policy | None = None) -> None:
         """A new operator: nothing is remembered."""
         self.reconciler = Reconciler(
-            self._api,
-            Gatherer(self._api, Workers(Direct())),
-            Publisher(self._api, lambda: self.now, "test"),
-            Refusals(self._api, self._seconds, self.patience),
+            self.api,
+            Gatherer(self.api, Workers(Direct())),
+            Publisher(self.api, lambda: self.now, "test"),
+            Refusals(self.api, self._seconds, self.patience),
             policy or Policy(worker_image="worker:1", device="cpu"),
             clock=lambda: self.now,
         )
