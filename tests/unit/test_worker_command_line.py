@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from cosyvoice_worker.__main__ import COMMANDS
+
 
 def worker(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cosyvoice_worker", *arguments]
@@ -18,12 +20,7 @@ def test_help_lists_the_commands(arguments):
     done = worker(*arguments)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")] == [
-        "stage",
-        "serve",
-        "synthesize",
-        "make-voice",
-    ]
+    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")] == list(COMMANDS)
 
 
 @pytest.mark.parametrize("arguments", [[], ["speak"], ["--verbose"]])
@@ -34,7 +31,7 @@ def test_anything_else_is_a_wrong_command_line(arguments):
     assert "usage: cosyvoice-worker COMMAND" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["stage", "serve", "synthesize", "make-voice"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_tells_its_options_without_torch(command):
     script = (
         "import sys; from cosyvoice_worker.__main__ import main\n"
