@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dev.cluster import build, cgroups, registry, toolchain
+from dev.cluster import build, cgroups, registry, stored, toolchain
 from dev.cluster.archive import write as write_archive
 from dev.cluster.errors import ClusterError
 from dev.cluster.modules import CONTAINERD, COREDNS, PAUSE
 from dev.cluster.plan import COREDNS_IMAGE, DEFAULT_NAME, PAUSE_IMAGE, Cluster, Node
 from dev.cluster.shell import run
 
-# containerd knows an image by the digest of its manifest, which it makes up itself for an archive; so the image ID,
-# which the archive does have, is kept in a label.
-ID_LABEL = "cosyvoice.dev/image-id"
 IMPORT_SECONDS = 600.0
 
 
@@ -46,11 +44,15 @@ def running(name: str = DEFAULT_NAME) -> Cluster:
 
 def stored_id(node: Node, ref: str) -> str | None:
     """The ID of the node's image of that name; empty if it was imported otherwise, None without such an image."""
-    name = full_name(ref)
-    for line in _ctr(node, "images", "list", f"name=={name}").splitlines()[1:]:
-        labels = dict(pair.split("=", 1) for pair in line.split()[-1].split(",") if "=" in pair)
-        return labels.get(ID_LABEL, "")
-    return None
+    found = stored.parse(_ctr(node, "images", "list", f"name=={full_name(ref)}"))
+    return found[0].image_id if found else None
+
+
+def prune(cluster: Cluster) -> None:
+    """Remove builds that are out of date. For a start, when no pod needs any of them yet."""
+    for node in cluster.nodes:
+        for image in stored.outdated(stored.parse(_ctr(node, "images", "list"))):
+            _remove(node, image.name, image.image_id)
 
 
 def load_own(cluster: Cluster) -> None:
@@ -80,10 +82,15 @@ def _import(node: Node, archive: Path, ref: str, image_id: str) -> None:
         raise ClusterError(
             f"{archive} was imported into {node.name} and holds no image {full_name(ref)}: check its tag"
         )
-    _ctr(node, "images", "label", full_name(ref), f"{ID_LABEL}={image_id}")
+    labels = (f"{stored.ID_LABEL}={image_id}", f"{stored.TIME_LABEL}={time.time():.0f}")
+    _ctr(node, "images", "label", full_name(ref), *labels)
     if superseded:
-        # The kubelet's runtime also files an image under its ID, which would keep every build of a day on the disk.
-        _ctr(node, "images", "remove", superseded)
+        _remove(node, superseded)
+
+
+def _remove(node: Node, *names: str) -> None:
+    """Remove names of an image; its ID is one too, under which the node files it as well."""
+    _ctr(node, "images", "remove", *names)
 
 
 def _ctr(node: Node, *arguments: str, seconds: float = 60.0) -> str:

@@ -54,6 +54,7 @@ def _start(cluster: Cluster, say: Callable[[str], None]) -> None:
     credentials.create(cluster)
     _start_storage_and_api(cluster, daemons)
     containerds = {node: nodes.start_containerd(node, daemons) for node in cluster.nodes}
+    images.prune(cluster)
     images.load_own(cluster)
     daemons.wait_until("the API server is ready", lambda: health.api_ready(cluster), API_SECONDS, "kube-apiserver")
     say(f"  API server ready after {time.monotonic() - began:.1f} s")

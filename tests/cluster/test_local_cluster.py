@@ -164,11 +164,11 @@ def test_an_image_is_imported_once(local: Cluster, tools: str, tmp_path: Path) -
 
 
 def test_a_changed_image_replaces_the_one_of_its_name(local: Cluster, tmp_path: Path) -> None:
-    reference = f"localhost/cosyvoice-cluster/{secrets.token_hex(4)}:test"
+    reference = "localhost/cosyvoice-cluster/changing:test"
     binary = tmp_path / "program"
     ids = []
-    for content in (b"one", b"two"):
-        binary.write_bytes(content)
+    for _ in range(2):
+        binary.write_bytes(secrets.token_bytes(8))
         target = tmp_path / "image.tar"
         ids.append(archive.write(target, reference, binary))
         assert images.load(target, reference, ids[-1], local) is True
