@@ -14,7 +14,8 @@ API_REFERENCE = ROOT / "docs" / "api.md"
 
 HEAD = """# CosyVoiceModel
 
-`cosyvoice.dev/v1alpha1`, short name `cvm`. Generated from `crds/cosyvoicemodels.yaml` by `make generate`; `kubectl explain cvm.spec` says the same.
+`cosyvoice.dev/v1alpha1`, short name `cvm`. Generated from `crds/cosyvoicemodels.yaml` by `make generate`;
+`kubectl explain cvm.spec` says the same.
 """
 
 
