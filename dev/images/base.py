@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from dev.images import command, host
+from dev.images.errors import ImageError
 from dev.images.layout import BASE_IMAGE, BASE_SUITE, EPOCH
 from dev.images.storage import Storage
 
@@ -37,6 +38,12 @@ def ensure(storage: Storage) -> None:
 
 def bootstrap(archive: Path, scratch: Path, mirrors: host.Mirrors) -> None:
     """Write the base file system to `archive`, which appears only when it is complete."""
+    for role in ("automatic", "security-automatic"):
+        if not _keyring(role).exists():
+            raise ImageError(
+                f"{_keyring(role)}, which Debian {BASE_SUITE} is verified with, is missing; "
+                "install the package debian-archive-keyring, of 2025 or newer"
+            )
     partial = archive.with_suffix(".partial")
     environment = os.environ | {"SOURCE_DATE_EPOCH": str(EPOCH), "TMPDIR": str(scratch)}
     command.stream(bootstrap_command(partial, mirrors), env=environment)

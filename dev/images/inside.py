@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
 from dev.images import packages, sandbox
 from dev.images.bundle import Mount
-from dev.images.errors import ImageError
 from dev.images.layout import REPOSITORY, Layout
 
 PROJECT = "/project"
@@ -32,10 +30,6 @@ def run_tests(layout: Layout, arguments: Sequence[str]) -> subprocess.CompletedP
 
 
 def _in_project(argument: str) -> str:
-    """A path of the repository as the image sees it; options stay as they are."""
-    if argument.startswith("-"):
-        return argument
+    """A path of the repository as the image sees it; options and their values stay as they are."""
     path = argument.split("::", maxsplit=1)[0]
-    if not (REPOSITORY / path).exists() or Path(path).is_absolute():
-        raise ImageError(f"{path} is no path inside {REPOSITORY}")
-    return f"{PROJECT}/{argument}"
+    return f"{PROJECT}/{argument}" if path and (REPOSITORY / path).exists() else argument
