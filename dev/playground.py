@@ -44,9 +44,9 @@ class Playground:
         self.kubectl.apply(*shared_volume(self.namespace, self.folder))
 
     def remove(self) -> None:
-        """Delete the namespace and its volume, and wait until both are gone."""
-        self.kubectl.run("delete", "namespace", self.namespace, "--wait=true", "--timeout=120s", timeout=130)
-        self.kubectl.run("delete", "persistentvolume", f"{self.namespace}-{CLAIM}", "--ignore-not-found")
+        """Delete the namespace and its volume; both go in their own time, while the next test begins."""
+        self.kubectl.run("delete", "namespace", self.namespace, "--wait=false")
+        self.kubectl.run("delete", "persistentvolume", f"{self.namespace}-{CLAIM}", "--ignore-not-found", "--wait=false")
 
     def run(self, *arguments: str, stdin: str | None = None, timeout: float = 120) -> str:
         """`kubectl -n NAMESPACE ARGUMENTS`."""
