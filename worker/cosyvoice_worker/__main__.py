@@ -15,6 +15,7 @@ COMMANDS = {
     "serve": "answer speech requests (the pod's worker container)",
     "synthesize": "speak one text into a file, without a server",
     "make-voice": "make a voice pack from a recording",
+    "make-bad": "make a bad model directory of a good one, for a rehearsal",
 }
 
 

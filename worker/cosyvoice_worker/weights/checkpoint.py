@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ _ZIP = b"PK\x03\x04"
 # PyTorch's magic number as the pickle that its files began with before 1.6.
 _BEFORE_ZIP = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _LFS_POINTER = b"version https://git-lfs"
+_ASKED_FOR = re.compile(r"allocate (\d+) bytes")
 
 
 def read(path: Path) -> dict[str, Tensor]:
@@ -75,8 +77,7 @@ def _load(path: Path, *, mmap: bool) -> object:
         ) from error
     except (RuntimeError, EOFError, ValueError, KeyError, IndexError) as error:
         if os.strerror(errno.ENOMEM) in str(error):
-            message = f"no memory to map {path.name} ({path.stat().st_size} bytes)"
-            raise fail(Reason.OUT_OF_MEMORY, Phase.MAP, message, file=path.name) from error
+            raise _no_memory(path, str(error)) from error
         raise _corrupt(path, Reason.CORRUPT_FILE, _first_line(error)) from error
     return content
 
@@ -107,6 +108,19 @@ def _checked(file: str, name: str, value: Any) -> Tensor:
 def _corrupt(path: Path, reason: Reason, what: str) -> WorkerError:
     message = f"{path.name} ({path.stat().st_size} bytes) is damaged: {what}. Copy it again from its source"
     return fail(reason, Phase.MAP, message, file=path.name)
+
+
+def _no_memory(path: Path, words: str) -> WorkerError:
+    """What PyTorch says when it cannot map a file or allocate: the latter with the number of bytes."""
+    size = path.stat().st_size
+    asked = _ASKED_FOR.search(words)
+    bytes_asked = size if asked is None else int(asked[1])
+    message = (
+        f"loading {path.name} ({size} bytes) asks for {bytes_asked} bytes of memory, which are not to be had: raise "
+        "the memory limit of the worker container, or copy the file again if that is no size it can have"
+    )
+    actual = f"{bytes_asked} bytes asked for"
+    return fail(Reason.OUT_OF_MEMORY, Phase.MAP, message, file=path.name, actual=actual)
 
 
 def _first_line(error: BaseException) -> str:
