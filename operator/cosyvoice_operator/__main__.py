@@ -24,15 +24,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit codes: 0 after SIGTERM or SIGINT, 64 for a wrong configuration, 1 where the lease or a watch was lost."""
     arguments = _parser().parse_args(argv)
     process = f"{platform.node()}-{os.getpid()}"
+    in_cluster = not os.environ.get("KUBECONFIG") and SERVICE_ACCOUNT_TOKEN.exists()
     try:
         configuration = settings.load(arguments, os.environ, process=process)
+        logs.configure(configuration.log_level)
+        return asyncio.run(_run(configuration, in_cluster=in_cluster))
     except InvalidSettingsError as error:
         for problem in error.problems:
-            print(f"cosyvoice-operator: {problem}", file=sys.stderr)  # noqa: T201 - nobody has configured logging yet
+            print(f"cosyvoice-operator: {problem}", file=sys.stderr)  # noqa: T201 - for a person who just typed it
         return EXIT_USAGE
-    logs.configure(configuration.log_level)
-    in_cluster = not os.environ.get("KUBECONFIG") and SERVICE_ACCOUNT_TOKEN.exists()
-    return asyncio.run(_run(configuration, in_cluster=in_cluster))
 
 
 async def _run(configuration: Settings, *, in_cluster: bool) -> int:

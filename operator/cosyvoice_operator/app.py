@@ -13,7 +13,7 @@ import kopf
 
 from cosyvoice_operator import cluster, handlers, health, metrics, names, signals
 from cosyvoice_operator.cluster import Cluster
-from cosyvoice_operator.errors import ClusterError
+from cosyvoice_operator.errors import ClusterError, InvalidSettingsError, NotFoundError
 from cosyvoice_operator.gather import Gatherer
 from cosyvoice_operator.lease import Lease
 from cosyvoice_operator.publish import Publisher
@@ -27,13 +27,20 @@ logger = logging.getLogger(__name__)
 
 
 async def run(settings: Settings, stop: asyncio.Event, *, in_cluster: bool) -> bool:
-    """Run until `stop` is set. Returns whether it ended because of that, and not because the lease was lost."""
+    """Run until `stop` is set. Returns whether it ended because of that, and not because the lease was lost.
+
+    Raises InvalidSettingsError where it cannot even begin: no cluster, no CRD, a port that is taken.
+    """
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(cluster.connect(in_cluster=in_cluster))
+        await _require_crd(api, settings)
         hearing = health.Hearing(settings.resync_seconds, time.monotonic)
-        server = await health.serve(hearing, settings.health_port)
-        stack.callback(server.close)
-        metrics.serve(settings.metrics_port)
+        try:
+            server = await health.serve(hearing, settings.health_port)
+            stack.callback(server.close)
+            metrics.serve(settings.metrics_port)
+        except OSError as error:
+            raise InvalidSettingsError([f"--health-port and --metrics-port: {error}"]) from error
 
         lease = None
         if settings.lease_namespace is not None:
@@ -46,6 +53,17 @@ async def run(settings: Settings, stop: asyncio.Event, *, in_cluster: bool) -> b
         finally:
             if lease is not None:
                 await _release(lease)
+
+
+async def _require_crd(api: Cluster, settings: Settings) -> None:
+    """Without the CRD there is nothing to watch, and kopf would not notice when it comes."""
+    try:
+        await api.list(names.KIND, settings.namespaces[0] if settings.namespaces else None)
+    except NotFoundError as error:
+        problem = f"the API server does not know {names.PLURAL}.{names.GROUP}: apply crds/{names.PLURAL}.yaml first"
+        raise InvalidSettingsError([problem]) from error
+    except ClusterError as error:
+        logger.warning("the API server does not answer as it should: %s", error)
 
 
 async def _lead(
@@ -116,11 +134,11 @@ def _queue(settings: Settings, api: Cluster, *, in_cluster: bool) -> WorkQueue[K
 
 
 def _pass_failed(key: Key, error: Exception, delay: float) -> None:
-    """Log a pass that is tried again. That someone else wrote the model meanwhile is daily life, not an error."""
+    """Log a pass that is tried again. That a model was changed or deleted meanwhile is daily life, not an error."""
     metrics.RECONCILE_ERRORS.labels(type(error).__name__).inc()
     extra = {"model": "/".join(key), "seconds": round(delay, 1)}
     if isinstance(error, ClusterError):
-        level = logging.DEBUG if error.status == 409 else logging.WARNING
+        level = logging.DEBUG if error.status in {404, 409} else logging.WARNING
         logger.log(level, "pass failed, trying again: %s", error, extra=extra)
     else:
         logger.error("pass failed, trying again: %s", error, extra=extra, exc_info=error)

@@ -45,8 +45,7 @@ def is_complete(workload: Workload | None, revision: str) -> bool:
     """Whether every wanted replica is of `revision` and available, and no old pod is left."""
     return (
         workload is not None
-        and workload.settled
-        and workload.revision == revision
+        and workload.carries(revision)
         and workload.updated == workload.available == workload.total == workload.replicas
     )
 
@@ -62,7 +61,8 @@ def assess(model: Model, observed: Observed, target: str, hold: Hold | None) -> 
         return _complete(version, observed.workload)
 
     found = failures.find(observed, target)
-    exceeded = observed.workload is not None and observed.workload.deadline_exceeded
+    workload = observed.workload
+    exceeded = workload is not None and workload.carries(target) and workload.deadline_exceeded
     lost = _lost_replicas(model, observed, target)
     if found:
         return _failing(version, found, exceeded, lost)

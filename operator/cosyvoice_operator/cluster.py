@@ -15,7 +15,15 @@ import aiohttp
 from kubernetes.aio import client, config, dynamic
 
 from cosyvoice_operator import metrics, names
-from cosyvoice_operator.errors import ClusterError, ConflictError, NotFoundError, RejectedError, UnavailableError
+from cosyvoice_operator.errors import (
+    ClusterError,
+    ConflictError,
+    InvalidSettingsError,
+    NotFoundError,
+    RejectedError,
+    TerminatingError,
+    UnavailableError,
+)
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 MAX_ERROR_TEXT = 1000
@@ -46,12 +54,18 @@ Object = dict[str, Any]
 
 @asynccontextmanager
 async def connect(*, in_cluster: bool, kubeconfig: str | None = None) -> AsyncIterator[Cluster]:
-    """The API server of the pod's own cluster, or of the current context of a kubeconfig (default: KUBECONFIG)."""
+    """The API server of the pod's own cluster, or of the current context of a kubeconfig (default: KUBECONFIG).
+
+    Raises InvalidSettingsError where there is neither.
+    """
     configuration = client.Configuration()
-    if in_cluster:
-        config.load_incluster_config(client_configuration=configuration)
-    else:
-        await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    try:
+        if in_cluster:
+            config.load_incluster_config(client_configuration=configuration)
+        else:
+            await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    except config.ConfigException as error:
+        raise InvalidSettingsError([f"no cluster to work on: {error} (outside of a pod: set KUBECONFIG)"]) from error
     api = client.ApiClient(configuration)
     try:
         yield Cluster(dynamic.DynamicClient(api))
@@ -151,7 +165,7 @@ class Cluster:
             code = response.status
         except client.ApiException as error:
             code = error.status or 0
-            raise _ERRORS.get(code, UnavailableError)(f"{verb} {path}", code, _message(error)) from error
+            raise _error(f"{verb} {path}", code, error) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UnavailableError(f"{verb} {path}", 0, repr(error)) from error
         finally:
@@ -165,12 +179,16 @@ def _path(kind: str, namespace: str | None, name: str | None = None, subresource
     return "/".join(part for part in parts if part)
 
 
-def _message(error: client.ApiException) -> str:
-    """What the API server said, without the headers and tracebacks that the package adds."""
+def _error(request: str, code: int, error: client.ApiException) -> ClusterError:
+    """Our error for what the API server answered, without the headers and tracebacks that the package adds."""
     body: Any = error.body or ""
     text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
     try:
-        said = json.loads(text)["message"]
-    except (ValueError, KeyError, TypeError):
-        said = text or error.reason or "no reason given"
-    return str(said)[:MAX_ERROR_TEXT]
+        answer = json.loads(text)
+        message = str(answer["message"])
+        causes = {cause.get("reason") for cause in (answer.get("details") or {}).get("causes") or ()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        message, causes = text or error.reason or "no reason given", set()
+    if "NamespaceTerminating" in causes:
+        return TerminatingError(request, code, message[:MAX_ERROR_TEXT])
+    return _ERRORS.get(code, UnavailableError)(request, code, message[:MAX_ERROR_TEXT])

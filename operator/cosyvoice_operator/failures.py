@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cosyvoice_operator import names
-from cosyvoice_operator.observed import Claim, Container, Ended, Observed, Pod
+from cosyvoice_operator.observed import Claim, Container, Ended, Observed, Pod, Workload
 from cosyvoice_operator.termination import Termination, clean
 
 RETRIES = 3
@@ -82,7 +82,7 @@ def find(observed: Observed, revision: str) -> tuple[Failure, ...]:
     found = [
         *(failure for pod in pods if (failure := of_pod(pod))),
         *of_claim(observed.claim, pods),
-        *_of_replica_set(observed),
+        *_of_replica_set(observed.workload, revision),
     ]
     order = list(Verdict)
     return tuple(sorted(found, key=lambda failure: (order.index(failure.verdict), -failure.restarts)))
@@ -130,11 +130,10 @@ def _is_kept_from_the_volume(pod: Pod) -> bool:
     return any(trouble in words for trouble in _MOUNT_TROUBLE)
 
 
-def _of_replica_set(observed: Observed) -> tuple[Failure, ...]:
-    words = observed.workload.create_failure if observed.workload else None
-    if words is None:
+def _of_replica_set(workload: Workload | None, revision: str) -> tuple[Failure, ...]:
+    if workload is None or workload.create_failure is None or not workload.carries(revision):
         return ()
-    message = f"pods cannot be created: {clean(words, 500)}"
+    message = f"pods cannot be created: {clean(workload.create_failure, 500)}"
     return (Failure(verdict=Verdict.EXTERNAL, reason="FailedCreate", message=message),)
 
 

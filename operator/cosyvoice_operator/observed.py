@@ -35,6 +35,10 @@ class Workload:
     deadline_exceeded: bool = False
     create_failure: str | None = None  # why the ReplicaSet cannot create pods: quota, Pod Security, a webhook
 
+    def carries(self, revision: str) -> bool:
+        """Whether all that is said here is about `revision`: the controller has seen that it is to run."""
+        return self.settled and self.revision == revision
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -135,5 +139,8 @@ class Observed:
         return next((stored for stored in self.revisions if stored.revision == revision), None)
 
     def pods_of(self, revision: str) -> tuple[Pod, ...]:
-        """The revision's pods."""
-        return tuple(pod for pod in self.pods if pod.revision == revision)
+        """The revision's pods. One that failed as a whole counts only as long as it has not been replaced."""
+        pods = [pod for pod in self.pods if pod.revision == revision]
+        alive = [pod for pod in pods if not pod.lost]
+        replaced = self.workload is not None and len(alive) >= self.workload.replicas
+        return tuple(alive if replaced else pods)

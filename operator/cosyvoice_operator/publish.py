@@ -10,7 +10,7 @@ from datetime import datetime
 from cosyvoice_operator import api, names
 from cosyvoice_operator.api import Status
 from cosyvoice_operator.cluster import Cluster, Object
-from cosyvoice_operator.errors import ClusterError
+from cosyvoice_operator.errors import ClusterError, TerminatingError
 from cosyvoice_operator.events import Event
 from cosyvoice_operator.status import format_time
 
@@ -43,6 +43,8 @@ class Publisher:
         for event in events:
             try:
                 await self._cluster.create(self._manifest(raw, event))
+            except TerminatingError:
+                return
             except ClusterError as error:
                 logger.warning("event %s not sent: %s", event.reason, error, extra={"model": model})
 

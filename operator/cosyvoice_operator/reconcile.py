@@ -14,7 +14,7 @@ from cosyvoice_operator import api, events, manifests, metrics, names, rollout, 
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.desired import desired
-from cosyvoice_operator.errors import InvalidSpecError, RejectedError
+from cosyvoice_operator.errors import InvalidSpecError, RejectedError, TerminatingError
 from cosyvoice_operator.gather import Gatherer
 from cosyvoice_operator.publish import Publisher
 from cosyvoice_operator.refusals import Refusals
@@ -65,7 +65,10 @@ class Reconciler:
             except InvalidSpecError as error:
                 await self._report_unreadable(raw, error)
                 return None
-            return await self._pass(key, raw, model)
+            try:
+                return await self._pass(key, raw, model)
+            except TerminatingError:  # the namespace goes, and everything in it
+                return None
 
     async def _pass(self, key: Key, raw: Object, model: Model) -> float | None:
         now = self._clock()

@@ -15,7 +15,7 @@ from cosyvoice_operator.cluster import Cluster
 from cosyvoice_operator.errors import ClusterError
 from cosyvoice_operator.observed import Pod, WorkerStatus
 
-ANSWER_SECONDS = 1.0
+ANSWER_SECONDS = 2.0
 AT_ONCE = 16
 _HEADER_END = b"\r\n\r\n"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.apiserver.control_plane import OPERATOR, ControlPlane
+from tests.apiserver.control_plane import OPERATOR, ControlPlane, free_port
 from tests.apiserver.operator_process import OperatorProcess, eventually
 
 LEASE = ("--lease-namespace=cosyvoice-system",)
@@ -142,6 +142,42 @@ def test_its_rights_are_no_more_than_it_uses(control_plane: ControlPlane) -> Non
         ("get", "leases.coordination.k8s.io"),
     ):
         assert not may(verb, resource), f"{verb} {resource}"
+
+
+def run_in_vain(**environment: str) -> tuple[int, str]:
+    """The exit code of an operator that cannot begin, and what it said."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cosyvoice_operator", "run", f"--metrics-port={free_port()}"],
+        env={"PYTHONPATH": str(Path(__file__).parents[2] / "operator"), "HOME": "/nowhere", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_without_a_cluster_it_says_what_to_set() -> None:
+    code, said = run_in_vain()
+
+    assert code == 64
+    assert "no cluster to work on" in said
+    assert "set KUBECONFIG" in said
+
+
+def test_without_the_crd_it_says_what_to_apply(tmp_path: Path, control_plane: ControlPlane) -> None:
+    config = yaml.safe_load(control_plane.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = f"{control_plane.server}/no/such/path"
+    bare = tmp_path / "kubeconfig"
+    bare.write_text(yaml.safe_dump(config))
+
+    code, said = run_in_vain(KUBECONFIG=str(bare))
+
+    assert code == 64
+    assert said == (
+        "cosyvoice-operator: the API server does not know cosyvoicemodels.cosyvoice.dev: "
+        "apply crds/cosyvoicemodels.yaml first\n"
+    )
 
 
 def test_a_wrong_configuration_is_told_whole_and_at_once() -> None:

@@ -101,6 +101,19 @@ async def bare(world: World) -> dict[str, Any]:
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": spec}
 
 
+async def test_a_namespace_that_is_deleted_is_left_in_peace(world: World) -> None:
+    await world.apply()
+    await world.settle()
+    world.plane.kubectl("delete", "namespace", world.namespace, "--wait=false")
+    await world.admin.delete("Service", world.namespace, "narrator")
+    before = await world.status()
+
+    for _ in range(3):
+        assert await world.one_pass() is None
+
+    assert await world.status() == before
+
+
 async def test_every_child_goes_with_the_model(world: World) -> None:
     """There is no garbage collector here; what it goes by is in place, and it blocks the owner's deletion."""
     await world.apply()

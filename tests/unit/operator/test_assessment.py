@@ -81,6 +81,33 @@ def flags(verdict: Assessment) -> str:
             "v1: 1 of 1 replicas ready; waiting for the replicas to be available",
         ),
         (serving(V1), "R", "Ready", "v1 serves with 2 of 2 replicas"),
+        (
+            Observed(workload=workload("old", 2, deadline_exceeded=True, create_failure="quota")),
+            "P",
+            "Creating",
+            "v1: waiting for the Deployment's pods",
+        ),
+        (
+            Observed(workload=workload(V1, 2, settled=False, deadline_exceeded=True, create_failure="quota")),
+            "P",
+            "Creating",
+            "v1: waiting for the Deployment's pods",
+        ),
+        (
+            Observed(
+                workload=workload(V1, 1),
+                pods=(pod(V1, "a", lost="Evicted", lost_message="low on memory"), pod(V1, "b")),
+            ),
+            "P",
+            "Staging",
+            "v1: 0 of 1 replicas ready; b on node1 stages the weights",
+        ),
+        (
+            Observed(workload=workload(V1, 1), pods=(pod(V1, "a", lost="Evicted", lost_message="low on memory"),)),
+            "P",
+            "Evicted",
+            "v1: pod failed: low on memory (pod a, node node1)",
+        ),
         (Observed(workload=full(V1, 0)), "R", "ScaledToZero", "v1: no replicas are wanted"),
         (
             Observed(workload=workload(V1, 2, deadline_exceeded=True), pods=(pod(V1),)),
