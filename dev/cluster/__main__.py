@@ -44,6 +44,9 @@ def main(argv: list[str] | None = None) -> int:
     except ClusterError as error:
         print(f"dev.cluster {options.command}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"dev.cluster {options.command}: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -19,6 +19,7 @@ from dev.cluster.plan import Cluster
 NEEDED_CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
 # What a v1 cpuset must have before a process can enter it; v2 inherits both.
 CPUSET_FILES = ("cpuset.cpus", "cpuset.mems")
+SUBTREE_CONTROL = "cgroup.subtree_control"
 REMOVAL_SECONDS = 20.0
 
 
@@ -90,6 +91,19 @@ def create(cluster: Cluster) -> Path:
     return daemons / "cgroup.procs"
 
 
+def enabled_controllers() -> list[str]:
+    """The controllers that cgroups below the root have: v2 only, where that is a setting."""
+    found = hierarchies()
+    return (found.tracking / SUBTREE_CONTROL).read_text().split() if found.unified else []
+
+
+def keep_controllers(kept: list[str]) -> None:
+    """Disable the controllers that are enabled below the root and not among those kept."""
+    for controller in enabled_controllers():
+        if controller not in kept:
+            (hierarchies().tracking / SUBTREE_CONTROL).write_text(f"-{controller}")
+
+
 def members(cluster: Cluster) -> tuple[int, ...]:
     """Every process of the cluster: daemons, shims and what runs in the pods."""
     pids: list[int] = []
@@ -136,7 +150,4 @@ def _enable_controllers(directory: Path) -> None:
         raise ClusterError(
             f"{directory}: the cgroup controllers {', '.join(missing)} are needed and not available there"
         )
-    enabled = (directory / "cgroup.subtree_control").read_text().split()
-    for controller in NEEDED_CONTROLLERS:
-        if controller not in enabled:
-            (directory / "cgroup.subtree_control").write_text(f"+{controller}")
+    (directory / SUBTREE_CONTROL).write_text(" ".join(f"+{controller}" for controller in NEEDED_CONTROLLERS))

@@ -24,7 +24,10 @@ def up(options: argparse.Namespace) -> None:
     requirements.check(requirements.missing_packages(), install=options.install, say=say)
     with registry.lock(options.state_dir, options.name):
         cluster = registry.find(options.name, options.state_dir)
-        if cluster is None or not health.healthy(cluster):
+        ailment = health.ailment(cluster) if cluster else None
+        if ailment:
+            say(f"Cluster {options.name!r} is started anew: {ailment}.")
+        if cluster is None or ailment:
             cluster = _start(options)
         elif cluster.node_count != options.nodes:
             raise ClusterError(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
-from dev.cluster import kubectl, registry
+from dev.cluster import kubectl, processes, registry
 from dev.cluster.errors import ClusterError
 from dev.cluster.plan import Cluster
+
+PATIENCE_SECONDS = 60.0
 
 
 def api_ready(cluster: Cluster) -> bool:
@@ -33,8 +36,25 @@ def default_account_there(cluster: Cluster) -> bool:
 
 
 def healthy(cluster: Cluster) -> bool:
-    """Everything is up, and from the binaries that this tree asks for."""
-    return registry.is_current(cluster) and api_ready(cluster) and nodes_ready(cluster) and dns_ready(cluster)
+    """Everything works."""
+    return api_ready(cluster) and nodes_ready(cluster) and dns_ready(cluster)
+
+
+def ailment(cluster: Cluster) -> str | None:
+    """Why a cluster has to be started anew, None if it need not be.
+
+    One whose daemons all run gets time: a busy machine delays a kubelet's report, and what runs in it would be lost.
+    """
+    if not registry.is_current(cluster):
+        return "it runs other binaries than this tree asks for"
+    if not processes.complete(cluster):
+        return "some of its daemons do not run"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not healthy(cluster):
+        if time.monotonic() > deadline:
+            return f"API server, nodes or DNS were not ready for {PATIENCE_SECONDS:.0f} s"
+        time.sleep(1)
+    return None
 
 
 def _items(cluster: Cluster, *what: str) -> list[dict[str, Any]]:

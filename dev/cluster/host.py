@@ -1,7 +1,7 @@
 """What the clusters change on the machine itself, and how it was before.
 
 The kubelet sets kernel parameters that no namespace holds. They are recorded before the first cluster starts and put
-back after the last one has gone; the same for the directories that nodes need as mount points.
+back after the last one has gone; the same for cgroup controllers, and the directories that nodes need as mount points.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import contextlib
 import json
 from pathlib import Path
 from typing import Any
+
+from dev.cluster import cgroups
 
 RECORD = "machine.json"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -30,7 +32,12 @@ def record(state_root: Path) -> None:
     if noted is None:
         sysctls = {name: _sysctl(name).read_text().strip() for name in SYSCTLS if _sysctl(name).exists()}
         made = [str(path) for path in MOUNT_POINTS if not path.exists()]
-        noted = {"boot": BOOT_ID.read_text().strip(), "sysctls": sysctls, "directories": made}
+        noted = {
+            "boot": BOOT_ID.read_text().strip(),
+            "sysctls": sysctls,
+            "directories": made,
+            "controllers": cgroups.enabled_controllers(),
+        }
         (state_root / RECORD).write_text(json.dumps(noted, indent=1))
     for path in MOUNT_POINTS:
         path.mkdir(parents=True, exist_ok=True)
@@ -43,6 +50,7 @@ def restore(state_root: Path) -> None:
         for name, value in noted["sysctls"].items():
             if _sysctl(name).read_text().strip() != value:
                 _sysctl(name).write_text(value)
+        cgroups.keep_controllers(noted["controllers"])
         for directory in noted["directories"]:
             with contextlib.suppress(OSError):  # something of the user's own is in it by now
                 Path(directory).rmdir()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -65,6 +66,18 @@ class Daemons:
         log = log_of(self._cluster, name)
         lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:] if log.exists() else []
         return "\n  ".join([f"the end of {log}:", *lines, "The other logs of this start are beside it."])
+
+
+def complete(cluster: Cluster) -> bool:
+    """Whether every daemon of the cluster runs."""
+    running = Counter(_name(pid) for pid in cgroups.members(cluster))
+    return all(running[name] >= count for name, count in expected(cluster.node_count).items())
+
+
+def expected(node_count: int) -> dict[str, int]:
+    """How many daemons there are of each name; the kernel keeps 15 characters of it."""
+    once = ("server", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
+    return {name[:15]: 1 for name in once} | {"containerd": node_count, "kubelet": node_count}
 
 
 def log_of(cluster: Cluster, name: str) -> Path:
