@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import itertools
 import socket
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from cosyvoice_worker.channel import (
@@ -52,6 +53,7 @@ class FakeEngine:
         self.sock, self._theirs = socket.socketpair()
         self.received: list[FrontMessage] = []
         self.exit_code = 0
+        self._waiting: deque[Synthesize] = deque()
         self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
@@ -91,7 +93,7 @@ class FakeEngine:
 
     async def request(self) -> Synthesize:
         """The next request; a cancellation that comes too late is answered by nothing, as the real engine does."""
-        while True:
+        while not self._waiting:
             match await self.receive():
                 case Synthesize() as request:
                     return request
@@ -99,11 +101,15 @@ class FakeEngine:
                     pass
                 case Shutdown():
                     raise asyncio.CancelledError
+        return self._waiting.popleft()
 
     async def cancelled(self, request: Synthesize) -> None:
-        """Wait for the request's cancellation and confirm it."""
-        while await self.receive() != Cancel(id=request.id):
-            pass
+        """Wait for the request's cancellation and confirm it; other requests wait meanwhile."""
+        while (message := await self.receive()) != Cancel(id=request.id):
+            if isinstance(message, Synthesize):
+                self._waiting.append(message)
+            elif isinstance(message, Shutdown):
+                raise asyncio.CancelledError
         await self.send(done(request, cancelled=True))
 
     async def _run(self, script: Script) -> None:

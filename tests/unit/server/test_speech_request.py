@@ -95,6 +95,12 @@ REFUSALS: dict[str, tuple[bytes, int, str, str]] = {
         "not-utf-8",
         "the body is not UTF-8: wrong byte at position 11",
     ),
+    "half a surrogate pair": (
+        b'{"input": "a\\ud800 and more"}',
+        400,
+        "invalid-json",
+        "the body is not JSON: JSON is malformed: unexpected end of escaped utf-16 surrogate pair (byte 18)",
+    ),
     "no body": (b"", 400, "invalid-json", "the body is not JSON: Input data was truncated"),
     "not JSON": (
         b"input=hello",

@@ -120,7 +120,7 @@ def stopping(retry_after: int) -> Problem:
 
 
 def synthesis_failed(status: int, reason: str, message: str) -> Problem:
-    return Problem(status, "synthesis-failed", message, reason=reason)
+    return Problem(status, "synthesis-failed", message, retry_after=1 if status == 503 else None, reason=reason)
 
 
 # ----- ends that no client sees as a response, counted under their kind -----------------------------------------------
