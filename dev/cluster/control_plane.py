@@ -86,6 +86,8 @@ def controller_manager(cluster: Cluster) -> list[str]:
         "--use-service-account-credentials=true",
         f"--node-monitor-grace-period={NODE_GRACE}",
         "--node-monitor-period=2s",
+        # It makes the directory, by default on the machine.
+        f"--flex-volume-plugin-dir={cluster.state / 'controller-manager' / 'volume-plugins'}",
     ]
 
 

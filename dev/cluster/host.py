@@ -23,7 +23,7 @@ SYSCTLS = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
 )
-MOUNT_POINTS = (Path("/var/lib/kubelet"),)
+MOUNT_POINTS = (Path("/var/lib/cni"), Path("/var/lib/kubelet"))
 
 
 def record(state_root: Path) -> None:

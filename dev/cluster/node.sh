@@ -9,6 +9,7 @@ containerd=$3
 mount -t tmpfs -o "size=$shared_memory,huge=within_size" shm /dev/shm 2>/dev/null ||
     mount -t tmpfs -o "size=$shared_memory" shm /dev/shm
 mount --bind "$node/log" /var/log
+mount --bind "$node/cni" /var/lib/cni
 mount --bind "$node/kubelet" /var/lib/kubelet
 mount --make-rshared /var/lib/kubelet
 mount -t tmpfs -o mode=755 run /run

@@ -21,7 +21,7 @@ def machine() -> node_config.Machine:
 
 def start_containerd(node: Node, daemons: processes.Daemons) -> int:
     """Start the node's containerd and wait until it answers; returns its process id, which the kubelet joins."""
-    for name in ("log", "kubelet", "network", "nri/conf.d", "nri/plugins"):
+    for name in ("cni", "log", "kubelet", "network", "nri/conf.d", "nri/plugins"):
         (node.directory / name).mkdir(parents=True)
     node.image_store.mkdir(parents=True, exist_ok=True)
     (node.directory / "containerd.toml").write_text(node_config.containerd_toml(node))

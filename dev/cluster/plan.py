@@ -23,7 +23,7 @@ COREDNS_IMAGE = "localhost/cosyvoice-cluster/coredns:local"
 # containerd's socket path is the longest socket of a cluster; the kernel takes 107 bytes.
 MAX_SOCKET_PATH = 107
 # Every node hides these behind directories of its own.
-HIDDEN_ON_NODES = ("/run", "/var/run", "/var/log", "/var/lib/kubelet", "/dev/shm")
+HIDDEN_ON_NODES = ("/run", "/var/run", "/var/log", "/var/lib/cni", "/var/lib/kubelet", "/dev/shm")
 
 
 @dataclass(frozen=True)

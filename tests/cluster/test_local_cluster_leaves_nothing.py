@@ -24,6 +24,8 @@ from dev.waiting import wait_for
 NAME = "leaving"
 STATE = Path("/var/lib/cosyvoice-operator-test")
 CACHE = registry.default_cache()
+# Where Kubernetes and its companions like to make directories.
+FOLDERS = ("/etc", "/opt", "/run", "/usr/libexec", "/var/lib", "/var/log", STATE)
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,15 @@ class Machine:
     cgroups: frozenset[str]
     processes: frozenset[str]
     sysctls: frozenset[str]
-    directories: frozenset[str]
+    files: frozenset[str]
 
 
 def look() -> Machine:
-    """The machine now. Mounts below the cache are those of image builds."""
+    """The machine now, image builds left out."""
     mounts = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     roots = cgroups.hierarchies().roots
     return Machine(
-        mounts=frozenset(one for one in mounts if not Path(one).is_relative_to(CACHE)),
+        mounts=frozenset(one for one in mounts if "/image-build/" not in one),
         links=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
         addresses=_lines("ip", "-oneline", "address"),
         routes=_lines("ip", "route"),
@@ -56,7 +58,7 @@ def look() -> Machine:
         sysctls=frozenset(
             f"{name}={Path('/proc/sys', name).read_text()}" for name in (*host.SYSCTLS, "net/ipv4/ip_forward")
         ),
-        directories=frozenset(str(path) for path in (*host.MOUNT_POINTS, STATE / NAME) if path.exists()),
+        files=frozenset(str(path) for folder in FOLDERS for path in Path(folder).iterdir()),
     )
 
 
