@@ -89,9 +89,11 @@ async def _lead(
     try:
         done, _ = await asyncio.wait({stopping, working, watching, *others}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        # In this order: passes that have begun are finished under the lease. kopf comes later, as it ends every task of
-        # the loop that is younger than itself.
+        # In this order: passes that have begun are finished under the lease; without it they are cut off. kopf comes
+        # later, as it ends every task of the loop that is younger than itself.
         drain.set()
+        if not stopping.done():
+            working.cancel()
         await asyncio.gather(working, return_exceptions=True)
         unwatch.set()
         for task in (stopping, *others):

@@ -13,6 +13,7 @@ Only what counts against a revision may ever take it out of service; a full clus
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -28,6 +29,8 @@ IMAGE_REASONS = frozenset(
 CONTAINER_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 
 _MOUNT_TROUBLE = ("node affinity", "multi-attach", "already exclusively attached", "anti-affinity", "readwriteoncepod")
+# The name is another one at every try.
+_POD_NAME = re.compile(r'^pods "[^"]*" is ')
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 # The reason for an exit code whose container left no message that could be read.
@@ -133,7 +136,8 @@ def _is_kept_from_the_volume(pod: Pod) -> bool:
 def _of_replica_set(workload: Workload | None, revision: str) -> tuple[Failure, ...]:
     if workload is None or workload.create_failure is None or not workload.carries(revision):
         return ()
-    message = f"pods cannot be created: {clean(workload.create_failure, 500)}"
+    words = _POD_NAME.sub("", workload.create_failure)
+    message = f"pods cannot be created: {clean(words, 500)}"
     return (Failure(verdict=Verdict.EXTERNAL, reason="FailedCreate", message=message),)
 
 

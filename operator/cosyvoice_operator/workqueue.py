@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -37,7 +37,7 @@ class WorkQueue(Generic[Key]):
         self._waiting: set[Key] = set()  # in _ready
         self._running: set[Key] = set()
         self._again: set[Key] = set()  # added while running
-        self._busy: set[asyncio.Task[None] | None] = set()
+        self._busy: set[asyncio.Task[None]] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._errors: dict[Key, int] = {}
 
@@ -60,20 +60,21 @@ class WorkQueue(Generic[Key]):
         self._timers[key] = loop.call_later(seconds, self._due, key)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set; passes that have begun are finished."""
+        """Work until `stop` is set; passes that have begun are finished. When this is cancelled they are not."""
         tasks = [asyncio.create_task(self._serve(stop)) for _ in range(self._workers)]
+        unneeded = set(tasks)
         try:
             await stop.wait()
+            unneeded -= self._busy
         finally:
             for timer in self._timers.values():
                 timer.cancel()
-            for task in tasks:
-                if task not in self._busy:
-                    task.cancel()
+            for task in unneeded:
+                task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, stop: asyncio.Event) -> None:
-        task = asyncio.current_task()
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         while not stop.is_set():
             key = await self._ready.get()
             self._waiting.discard(key)

@@ -134,7 +134,7 @@ def flags(verdict: Assessment) -> str:
             Observed(workload=workload(V1, 2, create_failure='pods "x" is forbidden: exceeded quota: small')),
             "P",
             "FailedCreate",
-            'v1: pods cannot be created: pods "x" is forbidden: exceeded quota: small',
+            "v1: pods cannot be created: forbidden: exceeded quota: small",
         ),
         (
             Observed(workload=IDLE, claim=Claim(name="voices", exists=False)),

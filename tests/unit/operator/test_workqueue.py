@@ -151,6 +151,20 @@ async def test_a_pass_that_has_begun_is_finished_at_the_end_and_none_is_begun() 
     assert work.done == ["begun"]
 
 
+async def test_a_pass_is_cut_off_when_the_queue_is_cancelled() -> None:
+    work = Work()
+    queue: WorkQueue[str] = WorkQueue(work, work.failed, workers=1)
+    task = asyncio.create_task(queue.run(asyncio.Event()))
+    work.gate.clear()
+    queue.add("begun")
+    await work.began.wait()
+
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert work.done == []
+
+
 @given(st.integers(1, 60))
 def test_delays_grow_up_to_a_limit(errors: int) -> None:
     longest = workqueue.LONGEST_DELAY_SECONDS * (1 + workqueue.JITTER)
