@@ -46,7 +46,8 @@ class Playground:
     def remove(self) -> None:
         """Delete the namespace and its volume; both go in their own time, while the next test begins."""
         self.kubectl.run("delete", "namespace", self.namespace, "--wait=false")
-        self.kubectl.run("delete", "persistentvolume", f"{self.namespace}-{CLAIM}", "--ignore-not-found", "--wait=false")
+        volume = f"{self.namespace}-{CLAIM}"
+        self.kubectl.run("delete", "persistentvolume", volume, "--ignore-not-found", "--wait=false")
 
     def run(self, *arguments: str, stdin: str | None = None, timeout: float = 120) -> str:
         """`kubectl -n NAMESPACE ARGUMENTS`."""
