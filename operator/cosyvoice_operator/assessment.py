@@ -55,7 +55,7 @@ def assess(model: Model, observed: Observed, target: str, hold: Hold | None) -> 
     version = model.spec.version
     if observed.conflicts:
         return _conflict(observed)
-    if hold is not None and (hold.stalled or observed.workload is None or observed.workload.revision != target):
+    if hold is not None:
         return Assessment(reason=hold.reason, message=hold.message, stalled=hold.stalled)
     if observed.workload is not None and is_complete(observed.workload, target):
         return _complete(version, observed.workload)

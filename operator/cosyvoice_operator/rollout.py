@@ -45,7 +45,7 @@ class Decision:
 def decide(model: Model, observed: Observed, policy: Policy) -> Decision:
     """The next step of `model`. Equal arguments give the same step; once it is done, the next step is to do nothing."""
     target = revision.identity(model.spec)
-    hold = _hold(model, observed, policy)
+    hold = _hold(model, observed, policy, target)
     touch = not observed.conflicts
     deploy = target if hold is None else _kept(model, observed)
     verdict = assessment.assess(model, observed, target, hold)
@@ -66,7 +66,7 @@ def decide(model: Model, observed: Observed, policy: Policy) -> Decision:
     )
 
 
-def _hold(model: Model, observed: Observed, policy: Policy) -> Hold | None:
+def _hold(model: Model, observed: Observed, policy: Policy, target: str) -> Hold | None:
     """Why the target may not be rolled out, if so. An unusable spec is told of even while the model is paused."""
     try:
         revision.resolve(model.spec, policy)
@@ -74,7 +74,7 @@ def _hold(model: Model, observed: Observed, policy: Policy) -> Hold | None:
         return Hold(reason=assessment.INVALID_SPEC, message=str(error), stalled=True)
     if observed.refusal is not None:
         return Hold(reason=assessment.INVALID_SPEC, message=observed.refusal, stalled=True)
-    if model.spec.paused:
+    if model.spec.paused and (observed.workload is None or observed.workload.revision != target):
         return Hold(reason=assessment.PAUSED, message=f"{model.spec.version} waits: spec.paused is true", stalled=False)
     return None
 

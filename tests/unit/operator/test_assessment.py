@@ -271,12 +271,8 @@ def test_losing_a_replica_degrades_and_wanting_one_more_does_not(status: Status,
     assert (verdict.reason, flags(verdict)) == (reason, conditions)
 
 
-PAUSED = Hold(reason="Paused", message="v1 waits", stalled=False)
+@pytest.mark.parametrize(("stalled", "conditions"), [(False, ""), (True, "S")])
+def test_what_holds_the_target_back_is_told(stalled: bool, conditions: str) -> None:
+    verdict = assess(serving("other"), hold=Hold(reason="Why", message="v1 waits", stalled=stalled))
 
-
-def test_a_pause_is_told_of_only_where_something_waits() -> None:
-    waits = assess(serving("other"), hold=PAUSED)
-    nothing_waits = assess(serving(V1), hold=PAUSED)
-
-    assert (waits.reason, waits.message, flags(waits)) == ("Paused", "v1 waits", "")
-    assert nothing_waits.reason == "Ready"
+    assert (verdict.reason, verdict.message, flags(verdict)) == ("Why", "v1 waits", conditions)

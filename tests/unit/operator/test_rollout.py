@@ -153,6 +153,12 @@ def test_a_paused_model_that_serves_its_spec_is_ready() -> None:
     assert decide(serving(V1), SERVED_V1, paused=True).assessment.reason == "Ready"
 
 
+def test_a_paused_model_gets_the_revision_back_that_its_pods_mount() -> None:
+    decision = decide(serving(V1, revisions=()), SERVED_V1, paused=True)
+
+    assert (decision.deploy, decision.create) == (V1, True)
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_spec_that_is_not_allowed_keeps_what_runs_and_says_so(paused: bool) -> None:
     decision = decide(serving(V1), SERVED_V1, source={"uri": "hostpath:///etc"}, paused=paused)
