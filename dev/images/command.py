@@ -13,6 +13,8 @@ from dev.images.errors import ImageError
 
 LAST_LINES = 15
 LINE_WIDTH = 110
+# A program that works for minutes must not go on when this process is killed: its lock would be free for the next one.
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
 
 def output(arguments: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:
@@ -32,7 +34,7 @@ def output(arguments: Sequence[str], *, env: Mapping[str, str] | None = None) ->
 def stream(arguments: Sequence[str], *, env: Mapping[str, str] | None = None) -> None:
     """Run with the output going to the terminal, for what takes minutes."""
     try:
-        code = subprocess.run(arguments, env=env, stdin=subprocess.DEVNULL, check=False).returncode
+        code = subprocess.run([*ENDS_WITH_US, *arguments], env=env, stdin=subprocess.DEVNULL, check=False).returncode
     except FileNotFoundError as error:
         raise _missing(arguments) from error
     if code:
@@ -44,7 +46,7 @@ def logged(arguments: Sequence[str], log: Path, shown: re.Pattern[str], *, env: 
     tail: deque[str] = deque(maxlen=LAST_LINES)
     try:
         process = subprocess.Popen(
-            arguments,
+            [*ENDS_WITH_US, *arguments],
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -10,6 +10,7 @@ import pytest
 from cosyvoice_worker._version import __version__
 from dev import images
 from dev.images import Mount
+from dev.images.layout import REPOSITORY
 
 KINDS = ["operator", "worker"]
 
@@ -113,7 +114,11 @@ def test_every_shared_library_of_torch_finds_what_it_links() -> None:
 
 
 def test_the_engine_meets_its_recorded_results_inside_the_worker_image() -> None:
-    done = images.run_tests(["-q", "tests/engine"])
+    """With the image's own torch, which is older than the development environment's; loading depends on it too."""
+    files = sorted((REPOSITORY / "tests" / "engine").glob("test_*.py"))
+    chosen = [path for path in files if path.name.startswith("test_weights_") or "golden" in path.read_text("utf-8")]
+
+    done = images.run_tests(["-q", *(str(path.relative_to(REPOSITORY)) for path in chosen)])
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout
