@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cosyvoice_operator.api import Condition, Staged, Status
+from cosyvoice_operator.api_status import Condition, Staged, Status
 from cosyvoice_operator.assessment import Assessment
 
 READY = "Ready"

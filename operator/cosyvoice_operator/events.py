@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cosyvoice_operator import assessment, conditions, progress
-from cosyvoice_operator.api import Status
+from cosyvoice_operator.api_status import Status
 
 NORMAL = "Normal"
 WARNING = "Warning"

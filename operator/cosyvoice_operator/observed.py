@@ -70,10 +70,7 @@ class WorkerStatus:
     """What a worker answered on its admin port, cleaned. `load` is seconds by phase, in the worker's words."""
 
     phase: str
-    ready: bool
-    revision: str | None = None
     load: Mapping[str, float] = field(default_factory=dict)
-    failure: Termination | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosyvoice_operator.api import Status
+from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import Observed, Pod
 
 CREATING = "Creating"

@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from cosyvoice_operator import api, names
-from cosyvoice_operator.api import Status
+from cosyvoice_operator import api, api_status, names
+from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.errors import ClusterError, TerminatingError
 from cosyvoice_operator.events import Event
@@ -34,9 +34,9 @@ class Publisher:
         """
         identity = api.parse_identity(raw)
         model = f"{identity.namespace}/{identity.name}"
-        written = {**raw, "kind": names.KIND, "status": api.encode_status(after)}
+        written = {**raw, "kind": names.KIND, "status": api_status.encode_status(after)}
         await self._cluster.replace(written, subresource="status")
-        before = api.parse_status(raw)
+        before = api_status.parse_status(raw)
         if (before.reason, before.message) != (after.reason, after.message):
             facts = {"revision": after.target_revision, "version": after.target_version, "reason": after.reason}
             logger.info("status: %s", after.message, extra={"model": model, **facts})

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from cosyvoice_operator import api, events, manifests, metrics, names, rollout, status
+from cosyvoice_operator import api, api_status, events, manifests, metrics, names, rollout, status
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.desired import desired
@@ -109,7 +109,7 @@ class Reconciler:
         self._log("changed" if exists else "created", model, manifest["kind"], manifest["metadata"]["name"])
 
     async def _report_unreadable(self, raw: Object, error: InvalidSpecError) -> None:
-        before = api.parse_status(raw)
+        before = api_status.parse_status(raw)
         after = status.unreadable(api.parse_identity(raw), before, str(error), self._clock())
         if after != before:
             await self._publisher.publish(raw, after, events.between(before, after, created=False))

@@ -16,7 +16,8 @@ from typing import Any
 from msgspec.structs import fields, replace
 
 from cosyvoice_operator import quantity, source
-from cosyvoice_operator.api import Part, Resources, Spec, Worker
+from cosyvoice_operator.api_part import Part
+from cosyvoice_operator.api_spec import Resources, Spec, Worker
 from cosyvoice_operator.errors import InvalidSpecError
 from cosyvoice_operator.names import REVISION_SCHEMA
 from cosyvoice_operator.quantity import Quantity

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from cosyvoice_operator import assessment, conditions, names
-from cosyvoice_operator.api import FailureRecord, Identity, Load, Model, Staged, Status
+from cosyvoice_operator.api import Identity, Model
+from cosyvoice_operator.api_status import FailureRecord, Load, Staged, Status
 from cosyvoice_operator.assessment import Assessment
 from cosyvoice_operator.failures import Failure
 from cosyvoice_operator.observed import Observed, Pod

@@ -25,11 +25,6 @@ def parse(body: bytes) -> WorkerStatus | None:
         return None
     load = fields.get("load")
     seconds = {name: termination.number(load.get(name)) for name in LOAD_PHASES} if isinstance(load, dict) else {}
-    failure = fields.get("failure")
     return WorkerStatus(
-        phase=fields["phase"],
-        ready=fields.get("ready") is True,
-        revision=termination.clean(fields.get("revision")),
-        load={name: value for name, value in seconds.items() if value is not None},
-        failure=termination.from_fields(failure) if isinstance(failure, dict) else None,
+        phase=fields["phase"], load={name: value for name, value in seconds.items() if value is not None}
     )

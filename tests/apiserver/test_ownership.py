@@ -8,7 +8,6 @@ import pytest
 
 from cosyvoice_operator import names
 from cosyvoice_operator.errors import ConflictError
-from cosyvoice_operator.revision import Policy
 from tests.apiserver.world import World
 
 
@@ -125,98 +124,6 @@ async def test_every_child_goes_with_the_model(world: World) -> None:
         (owner,) = (await world.child(kind, name))["metadata"]["ownerReferences"]
         assert (owner["uid"], owner["controller"], owner["blockOwnerDeletion"]) == (uid, True, True)
     assert "finalizers" not in (await world.model())["metadata"]
-
-
-async def test_what_the_api_server_refuses_is_told_and_not_sent_again(world: World) -> None:
-    too_much = {"resources": {"requests": {"memory": "7Gi"}, "limits": {"memory": "2Gi"}}}
-    await world.apply(worker=too_much)
-    await world.settle()
-    before = world.writes()
-
-    for _ in range(5):
-        await world.one_pass()
-
-    status = await world.status()
-    assert world.writes() == before
-    assert status["reason"] == "InvalidSpec"
-    assert status["message"] == (
-        'Deployment narrator is refused by the API server: Deployment.apps "narrator" is invalid: '
-        'spec.template.spec.containers[0].resources.requests: Invalid value: "7Gi": must be less than or equal to '
-        "memory limit of 2Gi"
-    )
-
-
-async def test_a_refusal_is_tried_again_without_effect_and_without_a_word(world: World) -> None:
-    world.patience = 2.0
-    world.restart()
-    await world.apply(worker={"resources": {"requests": {"memory": "7Gi"}, "limits": {"memory": "2Gi"}}})
-    await world.settle()
-    before = [write for write in world.writes() if not write.startswith("patch deployments")]
-
-    for _ in range(6):
-        await world.one_pass()
-
-    assert [write for write in world.writes() if not write.startswith("patch deployments")] == before
-    assert (await world.status())["reason"] == "InvalidSpec"
-
-
-async def test_a_corrected_spec_ends_a_refusal(world: World) -> None:
-    await world.apply(worker={"resources": {"requests": {"memory": "7Gi"}, "limits": {"memory": "2Gi"}}})
-    await world.settle()
-
-    await world.apply(worker={"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}})
-    await world.settle()
-
-    assert (await world.status())["reason"] != "InvalidSpec"
-    assert "Deployment/narrator" in await world.children()
-
-
-async def test_a_bad_update_leaves_what_runs_in_repair(world: World) -> None:
-    await world.apply()
-    await world.settle()
-    await world.report_rolled_out()
-    await world.settle()
-    before = (await world.child("Deployment"))["spec"]["template"]
-
-    await world.apply(version="v2", worker={"resources": {"requests": {"memory": "7Gi"}, "limits": {"memory": "2Gi"}}})
-    await world.settle()
-    await world.admin.delete("Service", world.namespace, "narrator")
-    await world.settle()
-
-    assert (await world.status())["reason"] == "InvalidSpec"
-    assert (await world.child("Deployment"))["spec"]["template"] == before
-    assert await world.child("Service")
-
-
-async def test_a_directory_of_the_node_needs_the_administrators_leave(world: World) -> None:
-    await world.apply(source={"uri": "hostpath:///srv/models"})
-    await world.settle()
-    assert (await world.status())["reason"] == "InvalidSpec"
-    assert await world.children() == []
-
-    world.restart(Policy(worker_image="worker:1", device="cpu", allowed_host_paths=("/srv",)))
-    await world.settle()
-
-    volumes = (await world.child("Deployment"))["spec"]["template"]["spec"]["volumes"]
-    assert volumes[0]["hostPath"] == {"path": "/srv/models", "type": "Directory"}
-
-
-async def test_a_missing_claim_is_named_and_noticed_once_it_is_there(world: World) -> None:
-    await world.apply()
-    await world.settle()
-    assert (await world.status())["reason"] == "SourceNotFound"
-
-    await world.admin.create(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "voices", "namespace": world.namespace},
-            "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
-        }
-    )
-    await world.settle()
-
-    assert (await world.status())["reason"] == "Creating"
 
 
 async def test_old_revisions_go_and_the_ones_in_use_stay(world: World) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cosyvoice_operator import api, revision
-from cosyvoice_operator.api import Model, Status
+from cosyvoice_operator import api, api_status, revision
+from cosyvoice_operator.api import Model
+from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import Container, Ended, Observed, Pod, StoredRevision, Workload
 from cosyvoice_operator.revision import Policy
 from cosyvoice_operator.termination import Termination
@@ -25,7 +26,7 @@ def raw_model(name: str = "narrator", **spec: Any) -> dict[str, Any]:
 def model(status: Status | None = None, **spec: Any) -> Model:
     raw = raw_model(**spec)
     if status is not None:
-        raw["status"] = api.encode_status(status)
+        raw["status"] = api_status.encode_status(status)
     return api.parse(raw)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cosyvoice_operator import assessment
-from cosyvoice_operator.api import Condition, Status
+from cosyvoice_operator.api_status import Condition, Status
 from cosyvoice_operator.assessment import Assessment, Hold
 from cosyvoice_operator.observed import Claim, Container, NameConflict, Observed, WorkerStatus
 from tests.unit.operator.builders import (
@@ -66,7 +66,7 @@ def flags(verdict: Assessment) -> str:
                         V1,
                         stage=staged_container(),
                         worker=Container(running=True),
-                        status=WorkerStatus(phase="WarmUp", ready=False),
+                        status=WorkerStatus(phase="WarmUp"),
                     ),
                 ),
             ),

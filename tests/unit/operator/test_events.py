@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cosyvoice_operator import events, rollout, status
-from cosyvoice_operator.api import Status
+from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import NameConflict, Observed
 from tests.unit.operator.builders import (
     POLICY,

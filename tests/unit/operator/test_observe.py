@@ -180,7 +180,7 @@ def test_a_pod_in_full() -> None:
         },
     )  # fmt: skip
 
-    assert read_pod(raw, None, WorkerStatus(phase="Ready", ready=True)) == Pod(
+    assert read_pod(raw, None, WorkerStatus(phase="Ready")) == Pod(
         name="narrator-abc-1",
         revision="r1",
         version="v1",
@@ -192,7 +192,7 @@ def test_a_pod_in_full() -> None:
         ready_since=datetime(2026, 11, 30, 12, 0, 9, tzinfo=UTC),
         stage=Container(restarts=1, ended=Ended(exit_code=0, reason="Completed", said=Termination(reason="Staged"))),
         worker=Container(running=True),
-        status=WorkerStatus(phase="Ready", ready=True),
+        status=WorkerStatus(phase="Ready"),
     )
 
 

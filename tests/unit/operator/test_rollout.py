@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cosyvoice_operator import rollout
-from cosyvoice_operator.api import Status
+from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import Container, NameConflict, Observed
 from cosyvoice_operator.revision import Policy
 from cosyvoice_operator.rollout import ASK_AGAIN_SECONDS, LOOK_AGAIN_SECONDS, Decision

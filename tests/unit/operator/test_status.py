@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosyvoice_operator import api, rollout, status
-from cosyvoice_operator.api import FailureRecord, Load, Staged, Status
+from cosyvoice_operator import api_status, rollout, status
+from cosyvoice_operator.api_status import FailureRecord, Load, Staged, Status
 from cosyvoice_operator.observed import Container, Observed, WorkerStatus
 from tests.unit.operator.builders import (
     POLICY,
@@ -29,7 +29,7 @@ from tests.unit.operator.builders import (
 V1 = target_of(model())
 V2 = target_of(model(version="v2"))
 LATER = START + timedelta(hours=1)
-WARM = WorkerStatus(phase="Ready", ready=True, load={"import": 2.0, "map": 0.1, "build": 0.2, "warmUp": 3.0})
+WARM = WorkerStatus(phase="Ready", load={"import": 2.0, "map": 0.1, "build": 0.2, "warmUp": 3.0})
 
 
 def report(observed: Observed, before: Status | None = None, now: datetime = START, **spec: Any) -> Status:
@@ -242,4 +242,4 @@ def test_a_pass_that_sees_the_same_again_writes_the_same_again(seen: list[Observ
     again = report(seen[-1], settled, LATER, version="v2", paused=paused)
 
     assert again == settled
-    assert api.parse_status({"status": api.encode_status(again)}) == again
+    assert api_status.parse_status({"status": api_status.encode_status(again)}) == again

@@ -55,7 +55,7 @@ async def ask(handler: Handler) -> WorkerStatus | None:
 
 
 async def test_an_answer_in_pieces_is_read_to_its_end() -> None:
-    assert await ask(answering(OK, STATUS[:9], STATUS[9:])) == WorkerStatus(phase="Map", ready=False)
+    assert await ask(answering(OK, STATUS[:9], STATUS[9:])) == WorkerStatus(phase="Map")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_one_silent_worker_does_not_keep_the_others_from_being_heard() -> 
         server.close()
         deaf.close()
 
-    assert answers == {"well": WorkerStatus(phase="Map", ready=False)}
+    assert answers == {"well": WorkerStatus(phase="Map")}
 
 
 def test_a_body_is_whatever_follows_the_headers() -> None:
