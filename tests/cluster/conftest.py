@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from cosyvoice_worker.faults.kit import FAULTS, make_bad
 from dev import deploy
 from dev.audit import AuditLog
 from dev.cluster import registry
@@ -59,11 +62,42 @@ def tiny_path(weights: Path) -> str:
 @pytest.fixture
 def playground(request: pytest.FixtureRequest, kubectl: Kubectl, operator: None, weights: Path) -> Iterator[Playground]:
     """A namespace of the test's own, removed afterwards."""
-    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:30].strip("-")
+    with namespace_for(request.node.name, kubectl, weights) as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def shared_playground(
+    request: pytest.FixtureRequest, kubectl: Kubectl, operator: None, weights: Path
+) -> Iterator[Playground]:
+    """A namespace for all tests of a module, which share what is in it or clean up after themselves."""
+    with namespace_for(Path(request.node.name).stem, kubectl, weights) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def namespace_for(name: str, kubectl: Kubectl, weights: Path) -> Iterator[Playground]:
+    """A namespace whose name reminds of `name`, while the context lasts."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower())[:30].strip("-")
     place = Playground(kubectl, f"{words}-{secrets.token_hex(3)}", weights)
     place.create()
     yield place
     place.remove()
+
+
+@pytest.fixture(scope="session")
+def bad_path(weights: Path, tiny_path: str) -> Callable[[str], str]:
+    """The path inside the claim of a copy of the small model that has the given fault; made when first asked for."""
+    made: dict[str, str] = {}
+
+    def path_of(fault: str) -> str:
+        if fault not in made:
+            made[fault] = f"bad/{fault}"
+            shutil.rmtree(weights / made[fault], ignore_errors=True)
+            make_bad(FAULTS[fault], weights / tiny_path, weights / made[fault])
+        return made[fault]
+
+    return path_of
 
 
 @pytest.fixture
