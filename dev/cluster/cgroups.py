@@ -17,6 +17,8 @@ from dev.cluster.errors import ClusterError
 from dev.cluster.plan import Cluster
 
 NEEDED_CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
+# The kubelet insists on what the machine has of these.
+WELCOME_CONTROLLERS = ("hugetlb", "io")
 # What a v1 cpuset must have before a process can enter it; v2 inherits both.
 CPUSET_FILES = ("cpuset.cpus", "cpuset.mems")
 SUBTREE_CONTROL = "cgroup.subtree_control"
@@ -150,4 +152,5 @@ def _enable_controllers(directory: Path) -> None:
         raise ClusterError(
             f"{directory}: the cgroup controllers {', '.join(missing)} are needed and not available there"
         )
-    (directory / SUBTREE_CONTROL).write_text(" ".join(f"+{controller}" for controller in NEEDED_CONTROLLERS))
+    wanted = [controller for controller in (*NEEDED_CONTROLLERS, *WELCOME_CONTROLLERS) if controller in available]
+    (directory / SUBTREE_CONTROL).write_text(" ".join(f"+{controller}" for controller in wanted))
