@@ -55,9 +55,10 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until told to stop (0) or until the engine fails for good (its exit code)."""
+    from cosyvoice_worker.ending import conclude  # noqa: PLC0415
     from cosyvoice_worker.server.serving import serve  # noqa: PLC0415
 
-    return serve(args, _begun.pop())
+    return conclude(serve(args, _begun.pop()), args.termination_log)
 
 
 def _port(text: str) -> int:

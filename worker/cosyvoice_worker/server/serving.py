@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 from cosyvoice_worker import logs
-from cosyvoice_worker.ending import conclude
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, fail
 from cosyvoice_worker.server import local
 from cosyvoice_worker.server.front import Front
@@ -32,8 +31,8 @@ PROCESS_ONE = 1
 log = logging.getLogger(__name__)
 
 
-def serve(args: argparse.Namespace, start: Start) -> int:
-    """Serve with what `start` has begun; the exit code. Raises WorkerError for what keeps it from serving at all."""
+def serve(args: argparse.Namespace, start: Start) -> Outcome:
+    """Serve with what `start` has begun, and tell how it ended. Raises WorkerError when there is nothing to serve."""
     logs.configure("serve")
     if start.error is not None:
         raise fail(Reason.INVALID_CONFIG, Phase.SERVE, start.error)
@@ -45,9 +44,7 @@ def serve(args: argparse.Namespace, start: Start) -> int:
         logs.configure("serve", model=settings.model, version=settings.version, revision=settings.revision)
         staged = read_pointer(args.root, Phase.MAP)
         outcome = asyncio.run(_run(args, start, settings, staged))
-    if outcome is None:
-        outcome = Outcome(reason=Reason.COMPLETED, phase=Phase.SERVE, message="stopped as asked")
-    return conclude(outcome, args.termination_log)
+    return outcome or Outcome(reason=Reason.COMPLETED, phase=Phase.SERVE, message="stopped as asked")
 
 
 async def _run(args: argparse.Namespace, start: Start, settings: Settings, staged: Staged) -> Outcome | None:

@@ -70,9 +70,9 @@ class Speech:
     async def _answer(self, scope: Scope, receive: Receive, send: Send, told: SpeechLog) -> None:
         limits = self._dispatcher.limits
         request = parse_speech(await read_body(Headers(scope=scope), receive, limits), limits)
+        await self._check_voice(request)
         if not self._state.serving:
             raise problems.not_ready(self._state.phase, NOT_READY_RETRY_SECONDS)
-        await self._check_voice(request)
         told.job = job = self._submit(request, told.arrived)
         response = SpeechResponse(job, self._state, send, scope["state"].get("abort"), limits.stalled_seconds)
         watching = asyncio.create_task(self._watch(receive, job, response))
