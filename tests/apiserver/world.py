@@ -34,13 +34,14 @@ class World:
         self.api = api
         self.restart()
 
-    def restart(self, policy: Policy | None = None) -> None:
+    def restart(self, policy: Policy | None = None, api: Cluster | None = None) -> None:
         """A new operator: nothing is remembered."""
+        door = api or self.api
         self.reconciler = Reconciler(
-            self.api,
-            Gatherer(self.api, Workers(Direct())),
-            Publisher(self.api, lambda: self.now, "test"),
-            Refusals(self.api, self._seconds, self.patience),
+            door,
+            Gatherer(door, Workers(Direct())),
+            Publisher(door, lambda: self.now, "test"),
+            Refusals(door, self._seconds, self.patience),
             policy or Policy(worker_image="worker:1", device="cpu"),
             clock=lambda: self.now,
         )
