@@ -54,14 +54,14 @@ class Supervisor:
             death = await self._life.run()
             if self._stopping.is_set():
                 break
-            self._bury(self._life, outcome := postmortem.outcome_of(death))
+            outcome = postmortem.outcome_of(death)
+            self._bury(self._life, outcome)
             end = self._end_after(outcome)
             if end is not None:
                 self._state.phase = FAILED
                 return end
+            self._tell_replacement(engine, outcome)
             engine = None
-            self._state.restarts += 1
-            self._dispatcher.metrics.engine_restarts.labels(reason=outcome.reason.value).inc()
         return None
 
     async def stop(self) -> None:
@@ -89,8 +89,13 @@ class Supervisor:
         self._dispatcher.end_running(problem)
         if not (self._state.lazy and self._served):
             self._dispatcher.end_waiting(problem)
-        fields = outcome.log_fields() | {"engine": life.engine.pid}
-        log.error("the engine ended: %s", outcome.message, extra=fields)
+
+    def _tell_replacement(self, engine: EngineProcess, outcome: Outcome) -> None:
+        """Why another engine is started. An end of the front itself is told by who ends it."""
+        self._state.restarts += 1
+        self._dispatcher.metrics.engine_restarts.labels(reason=outcome.reason.value).inc()
+        fields = outcome.log_fields() | {"engine": engine.pid, "restarts": self._state.restarts}
+        log.error("the engine is replaced: %s", outcome.message, extra=fields)
 
     def _end_after(self, outcome: Outcome) -> Outcome | None:
         """Why the front ends now; None when it goes on with another engine."""
