@@ -1,10 +1,12 @@
-"""Measuring ways side by side: every round has each of them once, in alternating order."""
+"""What every benchmark does: read its few options, measure ways side by side, say how far it is."""
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -27,7 +29,10 @@ def progress(text: str) -> None:
 
 
 def choose_rounds(description: str | None, *, full: int, quick: int) -> int:
-    """The number of rounds that the command line asks for: --quick, --rounds N, or `full`."""
+    """The number of rounds that the command line asks for: --quick, --rounds N, or `full`.
+
+    From then on SIGTERM ends the benchmark as Ctrl-C does: nothing that it made stays behind.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help=f"{quick} rounds: a look, no figure to rely on")
     parser.add_argument("--rounds", type=int, metavar="N", help=f"how often each way is measured (default {full})")
@@ -35,4 +40,9 @@ def choose_rounds(description: str | None, *, full: int, quick: int) -> int:
     rounds: int = arguments.rounds or (quick if arguments.quick else full)
     if rounds < 1:
         parser.error(f"--rounds {rounds}: at least 1 round is needed")
+    signal.signal(signal.SIGTERM, _end)
     return rounds
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
