@@ -125,7 +125,9 @@ def encode(message: EngineMessage | FrontMessage) -> bytes:
     """A whole frame: length and body."""
     body = _encoder.encode(message)
     if len(body) > MAX_FRAME_BYTES:
-        raise ValueError(f"message {type(message).__name__} of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
+        raise ValueError(
+            f"message {type(message).__name__} of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}"
+        )
     return LENGTH.pack(len(body)) + body
 
 
