@@ -21,9 +21,11 @@ from tests.apiserver.world import World
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """An API server of the tests' own. Its binaries are the local cluster's: `make cluster-up` builds them."""
-    binaries = build.folder(KUBERNETES, registry.default_cache())
-    plane = ControlPlane(binaries, tmp_path_factory.mktemp("control-plane"))
+    """An API server of the tests' own, made of the local cluster's binaries."""
+    cache = registry.default_cache()
+    if not build.is_built(KUBERNETES, cache):
+        pytest.fail(f"no Kubernetes binaries in {cache}: `make cluster-up` builds them")
+    plane = ControlPlane(build.folder(KUBERNETES, cache), tmp_path_factory.mktemp("control-plane"))
     try:
         plane.start()
         objects = deploy.render(operator_image="operator:1", worker_image="worker:1")
