@@ -139,10 +139,13 @@ def _failing(version: str, found: tuple[Failure, ...], exceeded: bool, lost: boo
 def _lost_replicas(model: Model, observed: Observed, target: str) -> bool:
     """Whether a revision that served at full count no longer does, though as many replicas are wanted as before.
 
-    It holds until the count is full again; a model that was scaled up has lost nothing.
+    It holds until the count is full again. A model that was scaled up has lost nothing, and neither has one that went
+    back to what still serves: only pods that are too many are left of the other revision.
     """
     status, workload = model.status, observed.workload
     if workload is None or status.last_good_revision != target or status.ready is None:
+        return False
+    if sum(pod.ready for pod in observed.pods_of(target)) >= workload.replicas:
         return False
     as_many_wanted = status.ready.rpartition("/")[2] == str(workload.replicas)
     return as_many_wanted and (status.is_true("Ready") or status.is_true("Degraded"))

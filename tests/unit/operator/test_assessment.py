@@ -271,6 +271,16 @@ def test_losing_a_replica_degrades_and_wanting_one_more_does_not(status: Status,
     assert (verdict.reason, flags(verdict)) == (reason, conditions)
 
 
+def test_going_back_to_what_still_serves_loses_nothing() -> None:
+    observed = Observed(
+        workload=workload(V1, 1, total=2, updated=1, ready=1, available=1), pods=(ready_pod(V1), pod("bad", "b"))
+    )
+
+    verdict = assess(observed, good("1/1", Ready="False", Degraded="True"))
+
+    assert (verdict.reason, flags(verdict)) == ("RollingOut", "P")
+
+
 @pytest.mark.parametrize(("stalled", "conditions"), [(False, ""), (True, "S")])
 def test_what_holds_the_target_back_is_told(stalled: bool, conditions: str) -> None:
     verdict = assess(serving("other"), hold=Hold(reason="Why", message="v1 waits", stalled=stalled))
