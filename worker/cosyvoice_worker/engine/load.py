@@ -91,5 +91,10 @@ def _load(
 
 
 def _start_threads() -> None:
-    """By a sum large enough to be divided: the stacks of compute threads then do not count as growth."""
+    """By work large enough to be divided: the compute threads' stacks and BLAS's buffers then do not count as growth.
+
+    OpenBLAS takes its buffer at the first product, and where that is refused it asks again for ever.
+    """
     torch.ones(1 << 20).sum()
+    square = torch.ones(512, 512)
+    torch.mm(square, square)
