@@ -139,11 +139,11 @@ def _failing(version: str, found: tuple[Failure, ...], exceeded: bool, lost: boo
 def _lost_replicas(model: Model, observed: Observed, target: str) -> bool:
     """Whether a revision that served at full count no longer does, though as many replicas are wanted as before.
 
-    It holds until the count is full again. A model that was scaled up has lost nothing, and neither has one that went
-    back to what still serves: only pods that are too many are left of the other revision.
+    It holds until the count is full again. Nothing is lost where the model was scaled up, where it went back to a
+    revision that served before, or where pods that are too many are all that keeps it from being complete.
     """
     status, workload = model.status, observed.workload
-    if workload is None or status.last_good_revision != target or status.ready is None:
+    if workload is None or status.ready is None or not target == status.target_revision == status.last_good_revision:
         return False
     if sum(pod.ready for pod in observed.pods_of(target)) >= workload.replicas:
         return False

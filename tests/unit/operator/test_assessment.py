@@ -237,10 +237,11 @@ def test_a_rollout_is_complete_only_when_nothing_is_missing_or_left(change: dict
     assert not assessment.is_complete(None, V1)
 
 
-def good(ready: str, **conditions: str) -> Status:
-    """The status of a model whose revision was good, with these conditions."""
+def good(ready: str, target: str = V1, **conditions: str) -> Status:
+    """The status of a model whose revision was good, with these conditions, and which wanted `target` last."""
     return Status(
         last_good_revision=V1,
+        target_revision=target,
         ready=ready,
         conditions=tuple(
             Condition(
@@ -259,6 +260,7 @@ def good(ready: str, **conditions: str) -> Status:
         (good("1/1", Ready="True"), "Staging", "P"),  # scaled up just now
         (good("1/2", Ready="False", Degraded="False"), "Staging", "P"),  # and not there yet
         (Status(), "Staging", "P"),  # never was good
+        (good("1/2", "other", Ready="False", Degraded="True"), "Staging", "P"),  # back from a version that failed
     ],
 )
 def test_losing_a_replica_degrades_and_wanting_one_more_does_not(status: Status, reason: str, conditions: str) -> None:
@@ -279,6 +281,18 @@ def test_going_back_to_what_still_serves_loses_nothing() -> None:
     verdict = assess(observed, good("1/1", Ready="False", Degraded="True"))
 
     assert (verdict.reason, flags(verdict)) == ("RollingOut", "P")
+
+
+def test_pods_that_are_too_many_are_no_loss() -> None:
+    """As when the pods are restarted with one in surge, or a failed update is taken back."""
+    observed = Observed(
+        workload=workload(V1, 2, total=3, updated=1, ready=2, available=2),
+        pods=(ready_pod(V1), ready_pod(V1, "b"), pod(V1, "c")),
+    )
+
+    verdict = assess(observed, good("2/2", Ready="True"))
+
+    assert (verdict.reason, flags(verdict)) == ("Staging", "P")
 
 
 @pytest.mark.parametrize(("stalled", "conditions"), [(False, ""), (True, "S")])
