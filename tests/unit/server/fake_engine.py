@@ -134,8 +134,15 @@ class FakeLauncher:
     def __init__(self, *scripts: Script) -> None:
         self.engines: list[FakeEngine] = []
         self._scripts = scripts
+        self._refusal: OSError | None = None
+
+    def refuse_with(self, error: OSError) -> None:
+        """Start no engine from now on."""
+        self._refusal = error
 
     def __call__(self) -> FakeEngine:
+        if self._refusal is not None:
+            raise self._refusal
         script = self._scripts[min(len(self.engines), len(self._scripts) - 1)]
         self.engines.append(FakeEngine(script))
         return self.engines[-1]

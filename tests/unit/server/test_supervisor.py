@@ -213,6 +213,22 @@ async def test_an_engine_that_cannot_be_understood_is_killed(data: bytes, words:
     assert outcome.message.startswith(words)
 
 
+async def test_a_process_that_the_kernel_does_not_give_ends_the_front() -> None:
+    front = Front(fake_engine.dying_after(0))
+    running = front.start()
+    await front.until_ready()
+
+    front.launcher.refuse_with(OSError(11, "Resource temporarily unavailable"))
+    assert await kind_of(front.submit()) == "engine-died"
+    outcome = await running
+
+    assert outcome is not None
+    assert (outcome.exit_code, outcome.message) == (
+        73,
+        "the engine process cannot be started: [Errno 11] Resource temporarily unavailable",
+    )
+
+
 async def test_stopping_asks_the_engine_first() -> None:
     async with serving(fake_engine.good) as front:
         await front.supervisor.stop()

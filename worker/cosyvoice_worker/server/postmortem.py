@@ -76,6 +76,12 @@ def broken_channel(detail: str) -> Outcome:
     return Outcome(reason=Reason.ENGINE_DIED, phase=Phase.SERVE, message=f"the engine was killed: {detail}")
 
 
+def not_started(error: OSError) -> Outcome:
+    """The outcome when the kernel gives no process."""
+    message = f"the engine process cannot be started: {error}"
+    return Outcome(reason=Reason.ENGINE_DIED, phase=Phase.MAP, message=message)
+
+
 def too_many_deaths(deaths: int, minutes: float, last: Outcome) -> Outcome:
     """The outcome of a worker that gives up."""
     return Outcome(

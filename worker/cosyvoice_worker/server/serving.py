@@ -55,14 +55,8 @@ async def _run(args: argparse.Namespace, start: Start, settings: Settings, stage
     def launch() -> ChildEngine:
         return ChildEngine(spawn_engine(arguments), reaper)
 
-    lazy = args.no_preload or not settings.engine.preload
-    first = None
-    if start.engine is not None:
-        first = ChildEngine(start.engine, reaper)
-    elif not lazy:
-        first = launch()
     front = Front(
-        state=FrontState(identity=_identity(settings, staged), lazy=lazy),
+        state=FrontState(identity=_identity(settings, staged), lazy=args.no_preload or not settings.engine.preload),
         voices=RegistryVoices(model_voices(args.root / staged.directory, args.voices)),
         limits=Limits(request_seconds=args.request_seconds, drain_seconds=args.drain_seconds),
         load_seconds=settings.engine.load_timeout_seconds,
@@ -73,7 +67,7 @@ async def _run(args: argparse.Namespace, start: Start, settings: Settings, stage
     # What is there now stays for good: the collector need not walk over it again and again.
     gc.collect()
     gc.freeze()
-    return await front.run(first)
+    return await front.run(None if start.engine is None else ChildEngine(start.engine, reaper))
 
 
 def _take_over(start: Start) -> tuple[socket.socket, socket.socket]:

@@ -45,11 +45,14 @@ class Supervisor:
 
     async def run(self, first: EngineProcess | None) -> Outcome | None:
         """Keep an engine running, beginning with `first` if it was started already. None when stopped, else why not."""
-        if first is None:
+        if first is None and self._state.lazy:
             await self._wanted.wait()
         engine = first
         while not self._stopping.is_set():
-            engine = engine or self._launch()
+            try:
+                engine = engine or self._launch()
+            except OSError as error:
+                return postmortem.not_started(error)
             self._life = EngineLife(engine, self._state, self._dispatcher, self._patience, self._count_oom_kills)
             death = await self._life.run()
             if self._stopping.is_set():
