@@ -8,6 +8,7 @@ from typing import Any
 from cosyvoice_operator import api, api_status, revision
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Status
+from cosyvoice_operator.assessment import Assessment
 from cosyvoice_operator.observed import Container, Ended, Observed, Pod, StoredRevision, Workload
 from cosyvoice_operator.revision import Policy
 from cosyvoice_operator.termination import Termination
@@ -90,3 +91,9 @@ def serving(revision: str, replicas: int = 2, **fields: Any) -> Observed:
     pods = tuple(ready_pod(revision, f"narrator-{index}") for index in range(replicas))
     defaults = {"revisions": (stored(revision),), "workload": full(revision, replicas), "pods": pods}
     return Observed(**{**defaults, **fields})
+
+
+def flags(verdict: Assessment) -> str:
+    """The initials of the conditions that hold: Ready, Progressing, Stalled, Degraded."""
+    states = (verdict.ready, verdict.progressing, verdict.stalled, verdict.degraded)
+    return "".join(initial for initial, holds in zip("RPSD", states, strict=True) if holds)
