@@ -97,7 +97,10 @@ def run(wish: Wish) -> None:
     where.kubectl.run(*apply, stdin=make_voice(model_directory, prompt, prompt_text))
 
     say("The operator")
-    objects = deploy.render(operator_image=where.operator_image, worker_image=where.worker_image, device="cpu")
+    memory = "5Gi" if wish.published else deploy.SMALL_STAGE_MEMORY
+    objects = deploy.render(
+        operator_image=where.operator_image, worker_image=where.worker_image, device="cpu", stage_memory=memory
+    )
     where.kubectl.apply(*objects)
     where.kubectl.run(
         "-n", deploy.NAMESPACE, "rollout", "status", "deployment/cosyvoice-operator", "--timeout=180s", timeout=200

@@ -10,8 +10,9 @@ from cosyvoice_operator.manifests.containers import stage_container, worker_cont
 from cosyvoice_operator.manifests.volumes import volumes
 from cosyvoice_operator.revision import Resolved
 
-# Longer than a request may take, and the 5 s in which the endpoint is withdrawn.
-TERMINATION_GRACE_SECONDS = 90
+# A pod ends when its last request does. This is for one that begins just before and takes the 300 s it may, after the
+# 5 s in which the endpoint is withdrawn.
+TERMINATION_GRACE_SECONDS = 330
 
 _POD_SECURITY = {
     "runAsNonRoot": True,

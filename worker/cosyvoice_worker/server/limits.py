@@ -22,6 +22,7 @@ class Limits:
     # A player that reads at the speed of speech falls behind a faster engine: this is 5 minutes of 24 kHz audio.
     buffered_bytes: int = 16 * MIB
     stalled_seconds: float = 30.0
-    # With the pod's preStop of 5 s it fits into a termination grace period of 90 s.
-    drain_seconds: float = 75.0
+    # Longer than any request may take, so that draining cuts none off; with the pod's preStop of 5 s it fits into the
+    # termination grace period of 330 s that the operator gives.
+    drain_seconds: float = 310.0
     kill_seconds: float = 3.0
