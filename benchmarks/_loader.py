@@ -19,7 +19,7 @@ def main() -> None:
     way, directory = sys.argv[1], Path(sys.argv[2])
     prepare()  # threads, and no collector: for both ways the same
 
-    from benchmarks._memory import anonymous_bytes  # noqa: PLC0415 - after `prepare`
+    from benchmarks._proc import anonymous_bytes  # noqa: PLC0415 - after `prepare`
     from benchmarks._ways import WAYS  # noqa: PLC0415
 
     load = WAYS[way](directory)
@@ -28,7 +28,8 @@ def main() -> None:
     sys.stdin.readline()
     loaded = load()
     after = anonymous_bytes()
-    _say(json.dumps({"load": loaded.load, "touch": loaded.touch, "before": before, "after": after}))
+    seconds = {"load": loaded.load, "touch": loaded.touch, "cpu": loaded.cpu}
+    _say(json.dumps({**seconds, "before": before, "after": after}))
     sys.stdin.read()
     os._exit(0)  # what is left to tidy up takes a third of a second and is nobody's
 

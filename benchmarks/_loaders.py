@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks._memory import Peak
+from benchmarks._proc import Peak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,7 @@ class Load:
 
     load: float
     touch: float
+    cpu: float
     growth: int
     peak: int
 
@@ -102,6 +103,7 @@ def load_once(way: str, model: Path) -> Load:
     return Load(
         load=figures["load"],
         touch=figures["touch"],
+        cpu=figures["cpu"],
         growth=int(figures["after"]) - before,
         peak=max(peak.bytes, int(figures["after"])) - before,
     )

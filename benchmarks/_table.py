@@ -23,7 +23,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def goal(name: str, value: float, limit: float, digits: int = 2) -> str:
     """One line: what was wanted, what came out, and whether that is enough."""
     verdict = "met" if value <= limit else "NOT met"
-    return f"goal: {name} <= {limit:g}: {value:.{digits}f}, {verdict}"
+    return f"goal: {name}: {value:.{digits}f}, at most {limit:g} wanted: {verdict}"
 
 
 def machine() -> str:

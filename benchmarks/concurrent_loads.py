@@ -67,7 +67,7 @@ def report(weights: int, lost: Mapping[int, Mapping[str, Sequence[int]]]) -> str
     if telling:
         chosen = max(telling)
         most = max(lost[chosen]["mapped"])
-        lines.append(goal(f"lost of mapped at {chosen / GIB:g} GiB, where copying loses >= {MUST_LOSE}", most, 0, 0))
+        lines.append(goal(f"mapped, lost at {chosen / GIB:g} GiB, where copying loses {MUST_LOSE} or more", most, 0, 0))
     else:
         lines.append(f"at none of these limits does copying lose {MUST_LOSE}")
     return "\n".join(lines)

@@ -7,35 +7,29 @@ the slowest of them is the time that all ten take.
 
 from __future__ import annotations
 
-import http.client
-import json
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks._figures import percentile, ratios, spread
-from benchmarks._models import VOICE, small
+from benchmarks._models import small
+from benchmarks._requests import Ten, engine_pid, ten_at_once
 from benchmarks._rounds import choose_rounds, progress
-from benchmarks._serving import HOST, PATIENCE_SECONDS, staged_options, worker
+from benchmarks._serving import staged_options, worker
 from benchmarks._table import goal, machine, table
 from cosyvoice_worker.server import local
 
-REQUESTS = 10
-TEXT = "The first ones shall not wait longer."
 LOAD_SECONDS = 600
 READY_POLL_SECONDS = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Latencies of ten requests in seconds, right after Ready and in steady state, of one worker."""
+    """Ten requests right after Ready, and ten in steady state, of one worker."""
 
-    first: Sequence[float]
-    steady: Sequence[float]
+    first: Ten
+    steady: Ten
 
 
 def main() -> None:
@@ -54,36 +48,16 @@ def measure(root: Path) -> Pair:
     """One worker's life."""
     with worker(staged_options(root)) as (server, api):
         server.seconds_until("/health", READY_POLL_SECONDS)
-        first = at_once(api)
-        at_once(api)
-        return Pair(first, at_once(api))
-
-
-def at_once(port: int) -> list[float]:
-    """Ten requests at the same moment: the seconds until each one's last byte. Raises RuntimeError if one fails."""
-    begin = threading.Barrier(REQUESTS)
-
-    def ask(seed: int) -> float:
-        connection = http.client.HTTPConnection(HOST, port, timeout=PATIENCE_SECONDS)
-        body = json.dumps({"input": TEXT, "voice": VOICE, "seed": seed})
-        begin.wait()
-        start = time.perf_counter()
-        connection.request("POST", "/v1/audio/speech", body, {"content-type": "application/json"})
-        response = connection.getresponse()
-        answer = response.read()
-        seconds = time.perf_counter() - start
-        connection.close()
-        if response.status != http.HTTPStatus.OK:
-            raise RuntimeError(f"a request was answered with {response.status}: {answer.decode(errors='replace')}")
-        return seconds
-
-    with ThreadPoolExecutor(REQUESTS) as pool:
-        return list(pool.map(ask, range(REQUESTS)))
+        engine = engine_pid(server.port)
+        first = ten_at_once(api, engine)
+        ten_at_once(api, engine)
+        return Pair(first, ten_at_once(api, engine))
 
 
 def report(pairs: Sequence[Pair]) -> str:
     """The table of percentiles, over all requests and start by start, and the goal."""
     rows = [_row(name, share, pairs) for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))]
+    rows.append(_cells("engine's CPU for all", [pair.first.cpu for pair in pairs], [pair.steady.cpu for pair in pairs]))
     head = ("latency of ten at once", "right after Ready, s", "steady, s", "first / steady by start")
     p99 = _pooled(pairs, 0.99)
     return "\n".join(
@@ -93,25 +67,29 @@ def report(pairs: Sequence[Pair]) -> str:
             table(head, rows),
             "",
             f"p99 over all requests: {p99[0]:.2f} s right after Ready, {p99[1]:.2f} s in steady state",
-            goal("p99, right after Ready / steady, by start", spread(_by_start(pairs, 0.99)).median, 1.2),
+            goal("p99, right after Ready / steady, by start", spread(ratios(*_by_start(pairs, 0.99))).median, 1.2),
             goal("p99, right after Ready / steady, over all requests", p99[0] / p99[1], 1.2),
         )
     )
 
 
 def _row(name: str, share: float, pairs: Sequence[Pair]) -> list[str]:
-    first = spread([percentile(pair.first, share) for pair in pairs])
-    steady = spread([percentile(pair.steady, share) for pair in pairs])
-    return [name, first.text(), steady.text(), spread(_by_start(pairs, share)).text()]
+    return _cells(name, *_by_start(pairs, share))
 
 
-def _by_start(pairs: Sequence[Pair], share: float) -> list[float]:
-    return ratios([percentile(pair.first, share) for pair in pairs], [percentile(pair.steady, share) for pair in pairs])
+def _cells(name: str, first: Sequence[float], steady: Sequence[float]) -> list[str]:
+    return [name, spread(first).text(), spread(steady).text(), spread(ratios(first, steady)).text()]
+
+
+def _by_start(pairs: Sequence[Pair], share: float) -> tuple[list[float], list[float]]:
+    """The percentile of each start, right after Ready and in steady state."""
+    first = [percentile(pair.first.latencies, share) for pair in pairs]
+    return first, [percentile(pair.steady.latencies, share) for pair in pairs]
 
 
 def _pooled(pairs: Sequence[Pair], share: float) -> tuple[float, float]:
-    first = [latency for pair in pairs for latency in pair.first]
-    steady = [latency for pair in pairs for latency in pair.steady]
+    first = [latency for pair in pairs for latency in pair.first.latencies]
+    steady = [latency for pair in pairs for latency in pair.steady.latencies]
     return percentile(first, share), percentile(steady, share)
 
 

@@ -15,7 +15,7 @@ from benchmarks._rounds import alternate, choose_rounds
 from benchmarks._table import goal, machine, table
 
 MIB = 2**20
-HEAD = ("way", "load, s", "load and touch, s", "memory grown, MiB", "peak of that, MiB")
+HEAD = ("way", "load, s", "with touching, s", "CPU of that, s", "memory grown, MiB", "peak of that, MiB")
 
 
 def main() -> None:
@@ -33,10 +33,11 @@ def report(weights: int, mapped: Sequence[Load], copying: Sequence[Load]) -> str
     """The table of both ways, their ratios round by round, and the goals; `weights` is in bytes."""
     load = spread(ratios([run.load for run in mapped], [run.load for run in copying]))
     touched = spread(ratios([run.load + run.touch for run in mapped], [run.load + run.touch for run in copying]))
+    cpu = spread(ratios([run.cpu for run in mapped], [run.cpu for run in copying]))
     growth = spread([run.growth / weights for run in mapped])
     peak = spread(ratios([run.peak for run in mapped], [run.peak for run in copying]))
     grown = spread(ratios([run.growth for run in mapped], [run.growth for run in copying]))
-    ratio_row = ["mapped / copying", load.text(3), touched.text(3), grown.text(3), peak.text(3)]
+    ratio_row = ["mapped / copying", load.text(3), touched.text(3), cpu.text(3), grown.text(3), peak.text(3)]
     return "\n".join(
         (
             f"{machine()}; {weights / MIB:.0f} MiB of weights, {len(mapped)} rounds; median (smallest-largest)",
@@ -55,6 +56,7 @@ def _row(name: str, runs: Sequence[Load]) -> list[str]:
         name,
         spread([run.load for run in runs]).text(),
         spread([run.load + run.touch for run in runs]).text(),
+        spread([run.cpu for run in runs]).text(),
         spread([run.growth / MIB for run in runs]).text(0),
         spread([run.peak / MIB for run in runs]).text(0),
     ]

@@ -1,7 +1,8 @@
-"""Anonymous memory of a process: what it alone has, and nobody can take back or share."""
+"""What the kernel tells of a process: processor time, and anonymous memory, which it alone has and nobody can share."""
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -15,6 +16,12 @@ def anonymous_bytes(pid: int | None = None) -> int:
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon:")), 0)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of all threads of `pid` so far, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Peak:
