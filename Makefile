@@ -22,7 +22,7 @@ check: setup ## formatting, lint, types, import contracts
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	shellcheck -x dev/*.sh requirements/*.sh .ci/run
+	shellcheck -x dev/*.sh dev/gpu-check dev/cluster/*.sh requirements/*.sh .ci/run
 
 test: setup cluster-up ## everything but the minutes-long tests: unit, engine, API server, cluster
 	$(PY) -m pytest -m "not long" $(ARGS)
