@@ -55,7 +55,7 @@ class Audio(Message, frozen=True, tag="audio"):
 
 
 class Done(Message, frozen=True, tag="done"):
-    """A request's end. `speech_tokens` and `speech_tokens_sha256` (over int32 little-endian ids) identify its content."""
+    """A request's end. Number and sha256 (over int32 little-endian ids) of its speech tokens identify its content."""
 
     id: int
     speech_tokens: int
@@ -65,7 +65,7 @@ class Done(Message, frozen=True, tag="done"):
 
 
 class Failed(Message, frozen=True, tag="error"):
-    """A request (`id` > 0) or the engine itself (`id` 0) failed. `outcome` holds the fields of a termination message."""
+    """A request (`id` > 0) or the engine itself (`id` 0) failed. The rest is an outcome's."""
 
     id: int
     reason: str

@@ -1,6 +1,6 @@
-"""Every name that crosses the worker's boundary: files, ports, headers. The operator holds the same ones in its own `names`.
+"""Every name that crosses the worker's boundary: files, ports, headers.
 
-A test (tests/unit/test_contract.py) compares the two sides.
+The operator holds the same ones in its own `names`. A test (tests/unit/test_contract.py) compares the two sides.
 """
 
 CONFIG_PATH = "/etc/cosyvoice/model.json"
