@@ -16,6 +16,7 @@ from pathlib import Path
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 120
 ANSWER_SECONDS = 10
+END_SECONDS = 10
 POLL_SECONDS = 0.001
 GOOD = b" 200 "
 
@@ -54,8 +55,7 @@ def serving(module: str, arguments: Sequence[str], port: int) -> Iterator[Server
             sys.stderr.write(log.read().decode(errors="replace"))
             raise
         finally:
-            process.kill()
-            process.wait()
+            _end(process)
 
 
 @contextmanager
@@ -70,6 +70,16 @@ def worker(options: Sequence[str]) -> Iterator[tuple[Server, int]]:
 def staged_options(root: Path) -> list[str]:
     """The options for what `local.prepare` has written into `root`: a start as in a pod, without the pod's paths."""
     return ["--config", str(root / "model.json"), "--root", str(root), "--voices", str(root / "no-voices")]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """By its own rules first: a worker has files to remove."""
+    process.terminate()
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def free_port() -> int:
