@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+# What a stranger may send is told back only so far: an answer must not be many times as long as its question.
+UNKNOWN_FIELDS_TOLD = 8
+NAME_CHARACTERS_TOLD = 63
+
 
 def problems_of(document: object, kind: type[msgspec.Struct], path: str = "") -> list[str]:
     """What keeps `document` (decoded JSON) from being a `kind`, one text for each field, in the order of the fields."""
@@ -25,8 +29,15 @@ def problems_of(document: object, kind: type[msgspec.Struct], path: str = "") ->
                 problems.append(f"{where}: {_reason(error)}")
     unknown = [name for name in document if name not in fields]
     known = ", ".join(fields)
-    problems += [f"{path}.{name}: unknown field (known: {known})".lstrip(".") for name in unknown]
+    for name in unknown[:UNKNOWN_FIELDS_TOLD]:
+        problems.append(f"{path}.{_cut(name)}: unknown field (known: {known})".lstrip("."))
+    if len(unknown) > UNKNOWN_FIELDS_TOLD:
+        problems.append(f"{path or 'the document'}: {len(unknown) - UNKNOWN_FIELDS_TOLD:,} further unknown fields")
     return problems
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= NAME_CHARACTERS_TOLD else name[:NAME_CHARACTERS_TOLD] + "…"
 
 
 def _kind_of(value: object) -> str:

@@ -160,3 +160,13 @@ def test_any_document_is_a_request_of_its_values_or_a_problem(document: dict[str
         request = parse_speech(json.dumps(document).encode(), LIMITS)
 
         assert {name: getattr(request, name) for name in document} == document
+
+
+def test_an_answer_to_strange_fields_is_no_longer_than_a_page() -> None:
+    strange = {"x" * 100_000: 1} | {f"field{number}": 1 for number in range(50_000)}
+
+    detail = refusal(body(**strange)).detail
+
+    assert detail.startswith("x" * 63 + "…: unknown field (known: input, ")
+    assert detail.endswith("; the document: 49,993 further unknown fields")
+    assert len(detail) < 2000
