@@ -52,6 +52,7 @@ class Lease:
         self._retry_seconds = retry_seconds
         self._seen: tuple[object, object] | None = None
         self._seen_at = 0.0
+        self._renewed = 0.0
 
     async def acquire(self) -> None:
         """Return once the lease is ours."""
@@ -63,14 +64,12 @@ class Lease:
 
     async def hold(self) -> None:
         """Renew; return when the lease is lost, or could not be renewed for RENEW_DEADLINE_SECONDS."""
-        renewed = self._monotonic()
-        while self._monotonic() - renewed < RENEW_DEADLINE_SECONDS:
-            await asyncio.sleep(self._retry_seconds)
+        while (left := self._left()) > 0:
+            await asyncio.sleep(min(self._retry_seconds, left))
             try:
-                async with asyncio.timeout(RENEW_DEADLINE_SECONDS):
+                async with asyncio.timeout(self._left()):
                     if not await self._try_once():
                         return
-                renewed = self._monotonic()
             except (ClusterError, TimeoutError) as error:
                 logger.warning("lease not renewed: %s", error, extra={"identity": self._identity})
 
@@ -79,6 +78,10 @@ class Lease:
         lease = await self._store.get("Lease", self._namespace, NAME)
         if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
             await self._store.replace(self._ours(lease) | {"spec": {**lease["spec"], "holderIdentity": ""}})
+
+    def _left(self) -> float:
+        """The seconds until we no longer know whether the lease is ours."""
+        return self._renewed + RENEW_DEADLINE_SECONDS - self._monotonic()
 
     async def _try(self) -> bool:
         try:
@@ -89,16 +92,18 @@ class Lease:
 
     async def _try_once(self) -> bool:
         """Take or renew the lease; whether it is ours now. Raises ClusterError where nobody can tell."""
+        asked = self._monotonic()  # others count from no earlier than this, however late the answer comes
         lease = await self._store.get("Lease", self._namespace, NAME)
         try:
             if lease is None:
                 await self._store.create(self._ours(None))
-                return True
-            if not self._may_take(lease):
+            elif self._may_take(lease):
+                await self._store.replace(self._ours(lease))
+            else:
                 return False
-            await self._store.replace(self._ours(lease))
         except ConflictError:  # another candidate was faster
             return False
+        self._renewed = asked
         return True
 
     def _may_take(self, lease: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,54 @@ async def test_a_leader_survives_a_short_disturbance(store: FakeLeaseStore, cloc
 
     assert not holding.done()
     holding.cancel()
+
+
+async def test_a_leader_counts_from_when_it_asked_and_not_from_the_answer(store: FakeLeaseStore, clock: Clock) -> None:
+    class Slow(FakeLeaseStore):
+        """Takes a lease in, and says so nine seconds later."""
+
+        async def replace(self, manifest: dict[str, Any]) -> dict[str, Any]:
+            written = await super().replace(manifest)
+            clock.now += RENEW_DEADLINE_SECONDS - 1
+            return written
+
+    slow = Slow()
+    leader = candidate(slow, clock, "a")
+    await leader.acquire()  # a creation, which is answered at once
+    await leader.acquire()
+    slow.broken = True
+    holding = asyncio.create_task(leader.hold())
+    await asyncio.sleep(0.01)
+    assert not holding.done()
+
+    clock.now += 1
+
+    await asyncio.wait_for(holding, 5)
+
+
+async def test_a_leader_waits_for_no_answer_longer_than_it_may_lead(store: FakeLeaseStore, clock: Clock) -> None:
+    class Silent(FakeLeaseStore):
+        """Answers nothing once it is `broken`."""
+
+        async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+            if self.broken:
+                await asyncio.Event().wait()
+            return await super().get(kind, namespace, name)
+
+    silent = Silent()
+    leader = candidate(silent, clock, "a")
+    await leader.acquire()
+    silent.broken = True
+    clock.now += RENEW_DEADLINE_SECONDS - 0.1
+
+    holding = asyncio.create_task(leader.hold())
+    await asyncio.sleep(0)
+    clock.now += 0.05
+
+    async with asyncio.timeout(RENEW_DEADLINE_SECONDS / 2):
+        while not holding.done():
+            await asyncio.sleep(0.01)
+            clock.now += 0.01
 
 
 async def test_release_leaves_a_lease_of_another_alone(store: FakeLeaseStore, clock: Clock) -> None:
