@@ -46,6 +46,7 @@ _ERRORS: dict[int, type[ClusterError]] = {
     403: RejectedError,
     404: NotFoundError,
     409: ConflictError,
+    413: RejectedError,
     422: RejectedError,
 }
 

@@ -7,7 +7,7 @@ OperatorError
 └── ClusterError           a request to the API server did not succeed
     ├── NotFoundError      404
     ├── ConflictError      409: the object changed since it was read, or exists already
-    ├── RejectedError      400, 403, 422: the server understood and refuses; the same request will be refused again
+    ├── RejectedError      400, 403, 413, 422: the server understood and refuses; the same request will be refused again
     ├── TerminatingError   403: the namespace is being deleted, nothing can be created in it any more
     └── UnavailableError   no answer in time, connection lost, 429, 5xx: worth another try
 """
@@ -64,7 +64,7 @@ class ConflictError(ClusterError):
 
 
 class RejectedError(ClusterError):
-    """400, 403 or 422: the same request will be refused again."""
+    """400, 403, 413 or 422: the same request will be refused again."""
 
 
 class TerminatingError(ClusterError):

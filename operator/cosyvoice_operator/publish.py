@@ -34,8 +34,7 @@ class Publisher:
         """
         identity = api.parse_identity(raw)
         model = f"{identity.namespace}/{identity.name}"
-        written = {**raw, "kind": names.KIND, "status": api_status.encode_status(after)}
-        await self._cluster.replace(written, subresource="status")
+        await self._cluster.replace(_status_of(raw, after), subresource="status")
         before = api_status.parse_status(raw)
         if (before.reason, before.message) != (after.reason, after.message):
             facts = {"revision": after.target_revision, "version": after.target_version, "reason": after.reason}
@@ -73,3 +72,10 @@ class Publisher:
             "lastTimestamp": now,
             "count": 1,
         }
+
+
+def _status_of(raw: Object, status: Status) -> Object:
+    """What to write: of the rest the API server keeps what it has, so it need not travel (a spec can be large)."""
+    metadata = {field: raw["metadata"][field] for field in ("namespace", "name", "uid", "resourceVersion")}
+    encoded = api_status.encode_status(status)
+    return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "status": encoded}

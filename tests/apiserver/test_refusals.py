@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import yaml
+
+from cosyvoice_operator import names
 from cosyvoice_operator.revision import Policy
+from tests.apiserver.operator_process import eventually
 from tests.apiserver.world import World
 
 
@@ -48,6 +56,78 @@ async def test_a_corrected_spec_ends_a_refusal(world: World) -> None:
 
     assert (await world.status())["reason"] != "InvalidSpec"
     assert "Deployment/narrator" in await world.children()
+
+
+async def test_a_model_made_again_is_not_refused_for_what_its_namesake_asked(world: World) -> None:
+    await world.apply(worker={"resources": {"requests": {"memory": "7Gi"}, "limits": {"memory": "2Gi"}}})
+    await world.settle()
+
+    await world.admin.delete(names.KIND, world.namespace, "narrator")
+    for child in await world.children():  # there is no garbage collector here
+        kind, _, name = child.partition("/")
+        await world.admin.delete(kind, world.namespace, name)
+    await world.apply()
+    await world.settle()
+
+    assert (await world.status())["reason"] == "SourceNotFound"
+    assert "Deployment/narrator" in await world.children()
+
+
+@pytest.fixture
+async def frozen(world: World) -> AsyncIterator[World]:
+    """A namespace with a model in it, in which a policy then denies every change of Services and Deployments."""
+    await world.apply()
+    await world.settle()
+    everything = {"apiGroups": ["", "apps"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"]}
+    where = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+        "resourceRules": [{**everything, "resources": ["services", "deployments"]}],
+    }
+    rule = {"expression": "false", "message": "change freeze"}
+    policy = {"failurePolicy": "Fail", "matchConstraints": where, "validations": [rule]}
+    binding = {"policyName": world.namespace, "validationActions": ["Deny"]}
+    objects = [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": world.namespace},
+            "spec": spec,
+        }
+        for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
+    ]
+    assert world.plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects)).returncode == 0
+    label = ("-n", world.namespace, "label", "service", "narrator", "frozen=yes")
+    eventually("the policy to be obeyed", lambda: world.plane.kubectl(*label, "--dry-run=server").returncode != 0)
+    yield world
+    kinds = "validatingadmissionpolicy,validatingadmissionpolicybinding"
+    world.plane.kubectl("delete", kinds, world.namespace)
+
+
+async def test_several_refusals_are_all_remembered(frozen: World) -> None:
+    await frozen.apply(worker={"replicas": 3}, service={"annotations": {"a": "b"}})
+
+    await frozen.settle()
+
+    status = await frozen.status()
+    assert status["reason"] == "InvalidSpec"
+    assert status["message"].startswith("Service narrator is refused by the API server: ")
+    assert status["message"].endswith(" denied request: change freeze")
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+async def test_a_model_too_large_for_its_objects_is_told(world: World) -> None:
+    env = [{"name": f"E{n}", "value": "\u00e9" * 15_000} for n in range(40)]
+    spec = {"version": "v1", "source": {"uri": "pvc://voices/model"}, "worker": {"env": env}}
+    metadata = {"name": "narrator", "namespace": world.namespace}
+    large = {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": spec}
+    done = world.plane.kubectl("create", "-f", "-", stdin=json.dumps(large, ensure_ascii=False))
+    assert done.returncode == 0, done.stderr
+
+    await world.settle()
+
+    status = await world.status()
+    assert status["reason"] == "InvalidSpec"
+    assert "ConfigMap" in status["message"]
 
 
 async def test_a_bad_update_leaves_what_runs_in_repair(world: World) -> None:
