@@ -84,15 +84,18 @@ def _pods(gathered: Gathered, replica_sets: Sequence[Object]) -> tuple[Pod, ...]
 
 
 def _revisions(identity: Identity, config_maps: Sequence[Object]) -> tuple[StoredRevision, ...]:
-    """Our revisions, newest first. One whose template cannot be read counts as absent: it can serve nobody."""
+    """Our revisions, newest first. One whose template cannot be read counts as absent: it can serve nobody.
+
+    A label can be edited, a name cannot: one whose two do not agree is not the revision that its label says.
+    """
     revisions = []
     for raw in config_maps:
         revision = _label(raw, names.LABEL_REVISION)
-        if not revision or not owns(identity.uid, raw) or "deletionTimestamp" in raw["metadata"]:
+        named = raw["metadata"]["name"] == names.revision_name(identity.name, revision)
+        if not revision or not named or not owns(identity.uid, raw) or "deletionTimestamp" in raw["metadata"]:
             continue
-        try:
-            template = json.loads((raw.get("data") or {}).get(names.KEY_TEMPLATE, ""))
-        except ValueError:
+        template = _template(raw)
+        if template is None:
             continue
         revisions.append(
             StoredRevision(
@@ -103,6 +106,14 @@ def _revisions(identity: Identity, config_maps: Sequence[Object]) -> tuple[Store
             )
         )
     return tuple(sorted(revisions, key=lambda stored: (stored.created, stored.revision), reverse=True))
+
+
+def _template(raw: Object) -> Object | None:
+    try:
+        template = json.loads((raw.get("data") or {}).get(names.KEY_TEMPLATE, ""))
+    except (ValueError, RecursionError):
+        return None
+    return template if isinstance(template, dict) else None
 
 
 def _workload(raw: Object) -> Workload:
@@ -135,7 +146,10 @@ def _is_autoscaled(raw: Object) -> bool:
 
 def _conflict(identity: Identity, raw: Object) -> NameConflict:
     """Who has the name. A model of the same name and another uid is one that was deleted: its children will follow."""
-    orphan = any(owner["kind"] == names.KIND and owner["name"] == identity.name for owner in _owners(raw))
+    orphan = any(
+        owner["kind"] == names.KIND and owner["name"] == identity.name and owner["uid"] != identity.uid
+        for owner in _owners(raw)
+    )
     return NameConflict(
         kind=raw["kind"],
         namespace=identity.namespace,

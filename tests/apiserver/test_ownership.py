@@ -138,6 +138,21 @@ async def test_old_revisions_go_and_the_ones_in_use_stay(world: World) -> None:
     assert "v4" in kept
 
 
+async def test_a_relabelled_revision_makes_nobody_else_s_object_go(world: World) -> None:
+    await world.apply(rollout={"historyLimit": 5})
+    await world.settle()
+    first = f"narrator-{(await world.status())['targetRevision']}"
+    voices = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"ann.safetensors": "..."}}
+    await world.admin.create({**voices, "metadata": {"name": "narrator-voices", "namespace": world.namespace}})
+    label = ("label", "configmap", first, "cosyvoice.dev/revision=voices", "--overwrite")
+    assert world.plane.kubectl("-n", world.namespace, *label).returncode == 0
+
+    await world.apply(version="v2", rollout={"historyLimit": 0})
+    await world.settle()
+
+    assert await world.child("ConfigMap", "narrator-voices")
+
+
 async def test_a_status_is_never_written_over_a_newer_model(world: World) -> None:
     await world.apply()
     stale = await world.model()

@@ -111,6 +111,15 @@ def test_an_object_under_our_name_that_is_not_ours_is_a_conflict_and_nothing_els
     )
 
 
+def test_what_the_user_tied_to_the_model_is_a_conflict_that_lasts() -> None:
+    tied = owned("Service", "narrator")
+    tied["metadata"]["ownerReferences"][0]["controller"] = False
+
+    (conflict,) = observe(IDENTITY, Gathered(named=(tied,))).conflicts
+
+    assert not conflict.going
+
+
 def test_pods_count_only_through_our_deployments_replica_sets() -> None:
     gathered = Gathered(
         named=(deployment(),),
@@ -149,6 +158,8 @@ def test_revisions_come_newest_first_and_only_ours_that_can_be_read() -> None:
         config_map("new"),
         config_map("broken", data={"template.json": "{"}),
         config_map("empty", data={}),
+        config_map("text", data={"template.json": "null"}),
+        config_map("voices", metadata={"name": "narrator-old"}),
         config_map("foreign", metadata={"ownerReferences": []}),
         config_map("going", metadata={"deletionTimestamp": NOON}),
     )
