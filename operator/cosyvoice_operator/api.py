@@ -68,12 +68,14 @@ def parse(raw: Mapping[str, Any]) -> Model:
 
 
 def _check_quantities(spec: Spec) -> None:
-    """The CRD's pattern lets exponents through that no machine has the memory for."""
+    """The CRD's pattern lets numbers through that no machine has the memory for, and that nobody gives back as sent."""
     asked: dict[str, Quantity] = {"spec.staging.sizeLimit": spec.staging.size_limit}
     for kind, resources in (("requests", spec.worker.resources.requests), ("limits", spec.worker.resources.limits)):
         asked |= {f"spec.worker.resources.{kind}[{name}]": value for name, value in resources.items()}
     for field, value in asked.items():
         try:
-            quantity.parse(value)
+            parsed = quantity.parse(value)
         except InvalidQuantityError as error:
             raise InvalidSpecError(field, str(error)) from error
+        if parsed > quantity.LARGEST:
+            raise InvalidSpecError(field, f"{value!r} is more than {quantity.LARGEST}, the largest quantity there is")

@@ -14,6 +14,8 @@ from cosyvoice_operator.errors import InvalidQuantityError
 
 Quantity = str | int | float
 
+LARGEST = 2**63 - 1  # the API server makes this of everything above it
+
 _PATTERN = re.compile(
     r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
     r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,3}))?"

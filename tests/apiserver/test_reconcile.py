@@ -64,6 +64,25 @@ async def test_ten_idle_passes_write_nothing(world: World) -> None:
     assert (await world.status())["reason"] == "Ready"
 
 
+async def test_writing_the_status_leaves_the_rest_of_the_model_as_it_is(world: World) -> None:
+    await world.apply(worker={"env": [{"name": "A", "value": "b"}]})
+    assert world.plane.kubectl("-n", world.namespace, "label", "cvm/narrator", "theirs=1").returncode == 0
+    assert world.plane.kubectl("-n", world.namespace, "annotate", "cvm/narrator", "a/b=c").returncode == 0
+    before = await world.model()
+
+    await world.settle()
+
+    after = await world.model()
+    assert after["status"]["reason"]
+    assert after["spec"] == before["spec"]
+    assert [after["metadata"][field] for field in ("labels", "annotations", "generation")] == [
+        before["metadata"][field] for field in ("labels", "annotations", "generation")
+    ]
+    assert {entry["manager"] for entry in before["metadata"]["managedFields"]} <= {
+        entry["manager"] for entry in after["metadata"]["managedFields"]
+    }
+
+
 async def test_an_unchanged_apply_writes_nothing(world: World) -> None:
     await world.apply()
     await world.settle()
@@ -130,7 +149,9 @@ async def test_drift_is_repaired_field_by_field(world: World) -> None:
     await world.settle()
     edits: dict[str, Any] = {
         "Deployment": {"spec": {"replicas": 9, "minReadySeconds": 0, "strategy": {"rollingUpdate": {"maxSurge": 3}}}},
-        "Service": {"spec": {"ports": [{"name": "http", "port": 81, "targetPort": "http"}]}},
+        "Service": {
+            "spec": {"ports": [{"name": "http", "port": 81, "targetPort": "http"}], "selector": {"nobody": "has-this"}}
+        },
         "PodDisruptionBudget": {"spec": {"maxUnavailable": 2}},
     }
     for kind, edit in edits.items():
@@ -150,6 +171,7 @@ async def test_drift_is_repaired_field_by_field(world: World) -> None:
     assert deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 1
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "worker:1"
     assert [port["port"] for port in (await world.child("Service"))["spec"]["ports"]] == [80]
+    assert "nobody" not in (await world.child("Service"))["spec"]["selector"]
     assert (await world.child("PodDisruptionBudget"))["spec"]["maxUnavailable"] == 1
 
 

@@ -19,11 +19,17 @@ _KEYS = ("name", "mountPath", "containerPort", "port", "uid")
 _QUANTITIES = frozenset({"requests", "limits", "sizeLimit"})
 
 
+# Maps that belong to one owner as a whole (`mapType: atomic`): one entry more means something else.
+_WHOLE = frozenset({"selector", "labelSelector", "nodeSelector"})
+
+
 def is_applied(desired: object, live: object, *, quantities: bool = False) -> bool:
     """Whether `live` holds all of `desired`. `quantities`: the texts at this place are Kubernetes quantities."""
     if isinstance(desired, Mapping):
         return isinstance(live, Mapping) and all(
-            _field_is_applied(value, live.get(name), quantities=quantities or name in _QUANTITIES)
+            value == live.get(name)
+            if name in _WHOLE
+            else _field_is_applied(value, live.get(name), quantities=quantities or name in _QUANTITIES)
             for name, value in desired.items()
         )
     if isinstance(desired, list):
@@ -51,4 +57,5 @@ def _list_is_applied(desired: Sequence[Any], live: Sequence[Any]) -> bool:
 def _identifies(key: str, items: Sequence[Any]) -> bool:
     """Whether every item has the key, each with a value of its own."""
     values = [item.get(key) for item in items if isinstance(item, Mapping)]
-    return len(values) == len(items) and None not in values and len(set(values)) == len(values)
+    texts = all(isinstance(value, str | int) for value in values)
+    return texts and len(values) == len(items) and len(set(values)) == len(values)

@@ -42,6 +42,7 @@ def test_fields_of_a_newer_crd_are_not_in_the_way() -> None:
         ({"version": 7}, "spec"),
         ({"worker": {"replicas": "many"}}, "spec"),
         ({"staging": {"sizeLimit": "1e1000"}}, "spec.staging.sizeLimit"),
+        ({"staging": {"sizeLimit": "8Ei"}}, "spec.staging.sizeLimit"),  # would come back as 9223372036854775807
         ({"worker": {"resources": {"limits": {"memory": "x"}}}}, "spec.worker.resources.limits[memory]"),
     ],
 )

@@ -26,6 +26,7 @@ from cosyvoice_operator.manifests.compare import is_applied
         ({"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]},
          {"volumeMounts": [{"name": "v", "mountPath": "/b"}, {"name": "v", "mountPath": "/a", "readOnly": True}]}),
         ({"drop": ["ALL"]}, {"drop": ["ALL"]}),
+        ({"a": [{"name": {}}]}, {"a": [{"name": {}}]}),
     ],
 )  # fmt: skip
 def test_what_the_api_server_or_others_add_or_respell_is_no_difference(desired: Any, live: Any) -> None:
@@ -51,6 +52,10 @@ def test_what_the_api_server_or_others_add_or_respell_is_no_difference(desired: 
         ({"containers": [{"name": "worker", "image": "a"}]}, {"containers": [{"name": "worker", "image": "b"}]}),
         ({"containers": [{"name": "worker"}]}, {"containers": [{"name": "other"}]}),
         ({"tolerations": [{"operator": "Exists"}]}, {"tolerations": [{"operator": "Exists"}, {"key": "a"}]}),
+        ({"selector": {"a": "b"}}, {"selector": {"a": "b", "c": "d"}}),
+        ({"selector": {"matchLabels": {"a": "b"}}}, {"selector": {"matchLabels": {"a": "b"}, "matchExpressions": []}}),
+        ({"nodeSelector": {"a": "b"}}, {"nodeSelector": {"a": "b", "c": "d"}}),
+        ({"nodeSelector": {"a": "b"}}, {}),
     ],
 )
 def test_a_field_of_ours_that_is_gone_or_different_is_one(desired: Any, live: Any) -> None:
