@@ -38,7 +38,8 @@ def make_registry(
 
     async def on_child(namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
         heard()
-        enqueue((str(namespace), labels[names.LABEL_MODEL]))
+        if name := labels[names.LABEL_MODEL]:  # anyone can set the label, and an empty one names no model
+            enqueue((str(namespace), name))
 
     kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=registry)(on_model)
     for group, version, plural in CHILDREN:

@@ -70,6 +70,22 @@ def test_it_follows_the_models_and_their_children_and_ends_cleanly(
     assert [entry for entry in operator.entries() if entry["level"] == "error"] == []
 
 
+def test_an_empty_label_on_an_object_of_anyone_s_makes_no_pass(
+    control_plane: ControlPlane, namespace: str, start: Start
+) -> None:
+    operator = start("only")
+    eventually("it to lead", operator.leads)
+    nameless = ("create", "configmap", "nameless")
+    assert control_plane.kubectl("-n", namespace, *nameless).returncode == 0
+    assert control_plane.kubectl("-n", namespace, "label", "configmap/nameless", "cosyvoice.dev/model=").returncode == 0
+
+    apply(control_plane, namespace)
+    eventually("the Deployment", lambda: get(control_plane, namespace, "deployment"))
+    operator.stop()
+
+    assert [entry for entry in operator.entries() if entry["level"] in {"error", "warning"}] == []
+
+
 def test_resyncs_without_cause_write_nothing(control_plane: ControlPlane, namespace: str, start: Start) -> None:
     operator = start("only", "--resync-seconds=1")
     apply(control_plane, namespace)
