@@ -51,7 +51,7 @@ def test_equals_the_formula_whatever_the_length(attention, length, chunk):
     x = torch.randn(1, length, CHANNELS, generator=torch.Generator().manual_seed(length))
     mask = None if chunk is None else chunk_mask(length, chunk, CPU)
 
-    out = attention(x, relative_encoding(length, CHANNELS, CPU), mask)
+    out = attention(x, relative_encoding(length, CHANNELS, CPU), mask, lambda: None)
 
     everything = torch.ones(length, length, dtype=torch.bool)
     torch.testing.assert_close(out, by_the_formula(attention, x, everything if mask is None else mask))
@@ -80,3 +80,14 @@ def test_scores_move_from_distances_to_keys():
     distances = torch.tensor([[3, 2, 1, 0, -1, -2], [3, 2, 1, 0, -1, -2], [3, 2, 1, 0, -1, -2]])  # of queries 1, 2, 3
 
     assert align_distances(distances).tolist() == [[1, 0, -1, -2], [2, 1, 0, -1], [3, 2, 1, 0]]
+
+
+def test_each_block_of_queries_is_a_step(attention):
+    length = 2 * QUERY_BLOCK + 1
+    steps = []
+
+    attention(
+        torch.randn(1, length, CHANNELS), relative_encoding(length, CHANNELS, CPU), None, lambda: steps.append(None)
+    )
+
+    assert len(steps) == 3

@@ -137,3 +137,11 @@ def test_a_steady_pitch_has_its_frequency(hift):
     seconds = (frames - 1) * hift.hop / 24000
     rising = ((first_harmonic[:-1] < 0) & (first_harmonic[1:] >= 0)).sum().item()
     assert rising == pytest.approx(hertz * seconds, abs=1)
+
+
+def test_each_residual_block_is_a_step(hift):
+    steps = []
+
+    hift(torch.zeros(1, 80, 4), GeneratorNoise(torch.Generator().manual_seed(0)), on_step=lambda: steps.append(None))
+
+    assert len(steps) == len(hift.resblocks)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from cosyvoice_worker.models.cosyvoice2 import config
 from cosyvoice_worker.models.cosyvoice2.lm import (
+    PREFILL_ROWS,
     UNUSED_TENSOR,
     LMInput,
     SpeechLM,
@@ -226,3 +227,14 @@ def test_more_rows_than_the_cache_holds_are_refused(lm: SpeechLM) -> None:
 
     with pytest.raises(ValueError, match="more than the cache's 2"):
         lm.scores(lm.embed(LMInput([1])), cache)
+
+
+def test_a_long_prompt_is_taken_in_parts_that_are_steps_each(lm: SpeechLM) -> None:
+    given = LMInput(([5, 9, 30] * PREFILL_ROWS)[: 2 * PREFILL_ROWS])  # with start and task it is two rows more
+    steps: list[None] = []
+
+    token = next(lm.generate(given, most_likely, on_step=lambda: steps.append(None)))
+    at_once = lm.scores(rows := lm.embed(given), lm.backbone.new_cache(rows.shape[0]), may_end=False)
+
+    assert len(steps) == 2 + 1
+    assert token == int(at_once.argmax())

@@ -123,7 +123,7 @@ def test_a_solver_step_can_end_a_stream(model):
 
 def test_a_chunk_is_faded_in_over_what_was_held_back_of_the_one_before(model):
     mel = normal("streaming/mel", (1, 80, 60))
-    vocoder = ChunkVocoder(model.hift, silence)
+    vocoder = ChunkVocoder(model.hift, silence, ignore)
     whole, source = model.hift(mel[:, :, :40], silence)
     first_tail = whole[0, -HELD_BACK:].numpy()
     second, _ = model.hift(mel[:, :, 32:], silence, source[:, :, -HELD_BACK:])
@@ -141,7 +141,7 @@ def test_a_chunk_is_faded_in_over_what_was_held_back_of_the_one_before(model):
 @settings(max_examples=20)
 @given(st.lists(st.integers(OVERLAP_FRAMES, 30), min_size=1, max_size=4))
 def test_however_the_frames_are_cut_no_sample_is_lost(model, cuts):
-    vocoder = ChunkVocoder(model.hift, silence)
+    vocoder = ChunkVocoder(model.hift, silence, ignore)
     mel = normal("streaming/mel", (1, 80, sum(cuts)))
 
     pieces = mel.split(cuts, dim=2)

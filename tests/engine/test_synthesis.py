@@ -16,6 +16,7 @@ from cosyvoice_worker.engine.utterance import SpeechRequest, Utterance
 from cosyvoice_worker.models.cosyvoice2.source import GeneratorNoise
 from cosyvoice_worker.outcome import Reason, WorkerError
 from cosyvoice_worker.voices.voice import Voice, built_in
+from tests.engine.steps import steps_of_a_chunk
 
 END_OF_SPEECH = 6561
 TOKEN_SAMPLES = 960
@@ -143,7 +144,7 @@ def test_a_piece_without_speech_is_skipped(model, tokenizer):
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("last_step", [1, 5, 45, 60])
 def test_a_step_can_end_the_work(model, tokenizer, stream, last_step):
-    """Steps 1 to 41 are speech tokens (and, streaming, the solver's), then the solver's ten, then a chunk."""
+    """Steps 1 to 5 are speech tokens, the others are streaming the flow's, else tokens too and then the flow's."""
     steps = []
 
     def step():
@@ -158,13 +159,13 @@ def test_a_step_can_end_the_work(model, tokenizer, stream, last_step):
     assert len(steps) == last_step
 
 
-def test_every_token_solver_step_and_chunk_is_a_step(model, tokenizer):
+def test_every_token_layer_and_chunk_is_a_step(model, tokenizer):
     steps = []
     synthesis = scripted(model, tokenizer, [1, 2, 3, 4, 5]).speak(utterance(((9,),)), lambda: steps.append(None))
 
     list(synthesis)
 
-    assert len(steps) == (5 + 1) + 10 + 1  # the end of speech is a token too
+    assert len(steps) == (5 + 1) + steps_of_a_chunk(model)  # the end of speech is a token too
 
 
 def test_what_the_language_model_raises_comes_out_of_the_stream(model, tokenizer):
@@ -230,3 +231,11 @@ def test_a_lower_precision_speaks_as_long_and_almost_alike(model, tokenizer, str
     for exact, rounded in zip(mels["exact"], mels["rounded"], strict=True):
         assert rounded.dtype == torch.float32
         assert (exact - rounded).abs().mean() < 0.01 * exact.abs().mean()
+
+
+def test_text_that_must_outgrow_the_flow_is_refused_before_any_work(model, tokenizer):
+    """5,000 characters without an end mark: two speech tokens for each are more than the flow takes."""
+    synthesizer = Synthesizer(model, tokenizer)
+
+    with pytest.raises(RequestError, match="more than 300 s to speak: divide it into sentences"):
+        synthesizer.synthesize(request("ㄅ" * 5000))

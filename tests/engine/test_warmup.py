@@ -14,6 +14,7 @@ from cosyvoice_worker.engine.warmup import warm_up
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
 from cosyvoice_worker.settings import WarmUp
 from cosyvoice_worker.voices.voice import Voice, built_in
+from tests.engine.steps import steps_of_a_chunk
 
 TEXT = "Hello, this is a warm-up."
 
@@ -77,8 +78,8 @@ def test_the_length_of_the_text_does_not_change_the_cost(model, tokenizer, text)
 
     warm_up(model, tokenizer, WarmUp(texts=[text]), built_in(), step)
 
-    # Whole: 25 tokens and the look that finds the end, 10 solver steps, a chunk. Streaming: 25 + 3 tokens, 10, a chunk.
-    assert step.steps == (25 + 1 + 10 + 1) + (25 + 3 + 10 + 1)
+    # Whole: 25 tokens and the look that finds the end, a chunk. Streaming: 25 + 3 tokens, a chunk.
+    assert step.steps == (25 + 1) + (25 + 3) + 2 * steps_of_a_chunk(model)
 
 
 def test_max_seconds_bounds_what_is_spoken_whole(model, tokenizer):
@@ -110,7 +111,7 @@ def test_silence_of_the_built_in_voice_is_nobodys_fault(model, tokenizer):
 
 
 def test_any_exception_is_a_failed_warm_up_that_names_text_and_voice(model, tokenizer):
-    outcome = outcome_of(model, tokenizer, anna(), Counter(50, ZeroDivisionError("division by zero")))
+    outcome = outcome_of(model, tokenizer, anna(), Counter(150, ZeroDivisionError("division by zero")))
 
     assert (outcome.reason, outcome.exit_code) == (Reason.WARM_UP_FAILED, 70)
     assert outcome.message == (f"warm-up of '{TEXT}' with voice 'anna', streaming: ZeroDivisionError: division by zero")

@@ -79,7 +79,7 @@ class Failed(Message, frozen=True, tag="error"):
 
 
 class Beat(Message, frozen=True, tag="beat"):
-    """A sign of progress: `step` grows with every LM token, Euler step and chunk of request `id` (0 while loading)."""
+    """A sign of progress: `step` grows with every LM token, layer and chunk of request `id` (0 while loading)."""
 
     id: int
     step: int

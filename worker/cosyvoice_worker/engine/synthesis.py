@@ -18,7 +18,7 @@ from cosyvoice_worker.engine.errors import RequestError
 from cosyvoice_worker.engine.utterance import SpeechRequest, Tokenizer, Utterance, prepare
 from cosyvoice_worker.models.cosyvoice2.cfm import MAX_FRAMES
 from cosyvoice_worker.models.cosyvoice2.flow import MEL_FRAMES_PER_TOKEN, Prompt
-from cosyvoice_worker.models.cosyvoice2.lm import LMInput, Sampling
+from cosyvoice_worker.models.cosyvoice2.lm import MIN_TOKENS_PER_TEXT_TOKEN, LMInput, Sampling
 from cosyvoice_worker.models.cosyvoice2.model import CosyVoice2
 from cosyvoice_worker.models.cosyvoice2.sampling import RepetitionAwareSampling, drawing
 from cosyvoice_worker.models.cosyvoice2.source import GeneratorNoise, Noise
@@ -70,7 +70,10 @@ class Synthesizer:
         return self.speak(prepare(request, self._tokenizer), on_step)
 
     def speak(self, utterance: Utterance, on_step: Callable[[], None] = nothing) -> Synthesis:
-        """Samples of an utterance that is prepared already."""
+        """Samples of an utterance that is prepared already. Raises RequestError where a piece is certainly too long."""
+        limit = most_tokens(utterance.voice)
+        if any(MIN_TOKENS_PER_TEXT_TOKEN * len(piece) > limit for piece in utterance.pieces):
+            raise _too_long(limit, self._model.config.token_rate)
         return Synthesis(self._model, utterance, self._randomness(utterance.seed), on_step)
 
     def _seeded(self, seed: int) -> Randomness:
@@ -84,8 +87,9 @@ class Synthesis(Iterator[Samples]):
     """The chunks of one utterance, float32 at the model's rate, made as they are asked for; then its `result`.
 
     Not streaming, each piece of text is one chunk. Whatever `on_step` raises (it is called for every speech token,
-    solver step and chunk) ends the work and comes out of the iteration. Raises RequestError for a piece whose speech
-    outgrows the flow, WorkerError (NonFiniteAudio) for samples that are no numbers.
+    every layer of the flow and the vocoder, and every chunk) ends the work and comes out of the iteration. Raises
+    RequestError for a piece whose speech outgrows the flow, WorkerError (NonFiniteAudio) for samples that are no
+    numbers.
     """
 
     def __init__(
@@ -137,7 +141,7 @@ class Synthesis(Iterator[Samples]):
     def _speech_tokens(self, piece: tuple[int, ...]) -> Iterator[int]:
         """The piece's speech tokens as the language model makes them, counted."""
         utterance = self._utterance
-        limit = MAX_FRAMES // MEL_FRAMES_PER_TOKEN - utterance.voice.prompt_token.size
+        limit = most_tokens(utterance.voice)
         generated = self._model.lm.generate(
             LMInput(piece, utterance.prompt_text, utterance.prompt_token),
             self._randomness.sampling,
@@ -161,6 +165,11 @@ class Synthesis(Iterator[Samples]):
             self._first_chunk = time.monotonic() - self._start
         self._samples += chunk.size
         return chunk
+
+
+def most_tokens(voice: Voice) -> int:
+    """How many speech tokens one piece may have: the flow solves them together with the voice's prompt."""
+    return MAX_FRAMES // MEL_FRAMES_PER_TOKEN - voice.prompt_token.size
 
 
 def _too_long(limit: int, token_rate: int) -> RequestError:

@@ -6,6 +6,7 @@ A score is content plus position: `((q + u) k^T + (q + v) p^T) / sqrt(d)`, where
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -63,8 +64,11 @@ class RelativeSelfAttention(nn.Module):
         self.pos_bias_u = nn.Parameter(torch.empty(heads, channels // heads))
         self.pos_bias_v = nn.Parameter(torch.empty(heads, channels // heads))
 
-    def forward(self, x: Tensor, encoding: Tensor, mask: Tensor | None) -> Tensor:
-        """x (1, T, C), encoding (2T-1, C) of `relative_encoding`, mask (T, T) or None for all. Returns (1, T, C)."""
+    def forward(self, x: Tensor, encoding: Tensor, mask: Tensor | None, on_step: Callable[[], None]) -> Tensor:
+        """x (1, T, C), encoding (2T-1, C) of `relative_encoding`, mask (T, T) or None for all. Returns (1, T, C).
+
+        `on_step` is called before each block of queries: minutes of speech take a layer seconds.
+        """
         query = split_heads(self.linear_q(x), self.heads)  # (1, H, T, d)
         key = split_heads(self.linear_k(x), self.heads)
         value = split_heads(self.linear_v(x), self.heads)
@@ -75,6 +79,7 @@ class RelativeSelfAttention(nn.Module):
         mixed = torch.empty_like(by_content)
         length = x.shape[1]
         for start in range(0, length, QUERY_BLOCK):
+            on_step()
             rows = slice(start, min(start + QUERY_BLOCK, length))
             distances = position[:, :, length - rows.stop : 2 * length - 1 - start]
             bias = align_distances(by_position[:, :, rows] @ distances.transpose(-2, -1))  # (1, H, rows, T)

@@ -61,7 +61,7 @@ class ConditionalFlowMatching(nn.Module):
             speaker: (1, 80).
             prompt: (1, 80, T), the prompt's mel in its first frames, zero elsewhere.
             streaming: restrict attention to the chunks so far.
-            on_step: called before each step; what it raises ends the solving.
+            on_step: called before each block of each step; what it raises ends the solving.
 
         Returns: (1, 80, T), float32.
         """
@@ -73,9 +73,9 @@ class ConditionalFlowMatching(nn.Module):
         inputs = torch.zeros(2, 4 * channels, frames, device=mu.device)  # (B, x|mu|speaker|prompt, T)
         inputs[0, channels:] = torch.cat((mu, speaker[..., None].expand_as(mu), prompt), dim=1)[0]
         for t, dt in self.schedule:
-            on_step()
             inputs[:, :channels] = x
-            velocity = self.estimator(inputs, torch.tensor([t], device=mu.device), streaming=streaming)
+            time = torch.tensor([t], device=mu.device)
+            velocity = self.estimator(inputs, time, streaming=streaming, on_step=on_step)
             conditional, unconditional = velocity.float().split(1)
             x = x + dt * ((1 + self.guidance) * conditional - self.guidance * unconditional)
         return x

@@ -7,6 +7,7 @@ Attribute names are the checkpoint's (`flow.pt`, prefix `encoder.`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -104,8 +105,8 @@ class ConformerLayer(nn.Module):
         self.norm_mha = nn.LayerNorm(channels, eps=LAYER_NORM_EPS)
         self.norm_ff = nn.LayerNorm(channels, eps=LAYER_NORM_EPS)
 
-    def forward(self, x: Tensor, encoding: Tensor, mask: Tensor | None) -> Tensor:
-        x = x + self.self_attn(self.norm_mha(x), encoding, mask)
+    def forward(self, x: Tensor, encoding: Tensor, mask: Tensor | None, on_step: Callable[[], None]) -> Tensor:
+        x = x + self.self_attn(self.norm_mha(x), encoding, mask, on_step)
         out: Tensor = x + self.feed_forward(self.norm_ff(x))
         return out
 
@@ -126,23 +127,26 @@ class UpsampleConformerEncoder(nn.Module):
         self.up_encoders = _layers(sizes, sizes.up_layers)
         self.after_norm = nn.LayerNorm(sizes.channels, eps=1e-5)
 
-    def forward(self, x: Tensor, context: Tensor | None, *, streaming: bool) -> Tensor:
-        """x (1, T, input_channels) and the rows after it, or None at the end. Returns (1, 2T, channels)."""
+    def forward(self, x: Tensor, context: Tensor | None, *, streaming: bool, on_step: Callable[[], None]) -> Tensor:
+        """x (1, T, input_channels) and the rows after it, or None at the end. Returns (1, 2T, channels).
+
+        `on_step` is called before each part of a layer.
+        """
         x = self.embed(x)
         x = self.pre_lookahead_layer(x, None if context is None else self.embed(context))
-        x = self._run(self.encoders, x, self.chunk if streaming else None)
+        x = self._run(self.encoders, x, self.chunk if streaming else None, on_step)
         x = self.up_layer(x.transpose(1, 2)).transpose(1, 2)  # (1, 2T, C)
         x = self.up_embed(x)
-        x = self._run(self.up_encoders, x, self.chunk * UPSAMPLE_RATE if streaming else None)
+        x = self._run(self.up_encoders, x, self.chunk * UPSAMPLE_RATE if streaming else None, on_step)
         out: Tensor = self.after_norm(x)
         return out
 
-    def _run(self, layers: nn.ModuleList, x: Tensor, chunk: int | None) -> Tensor:
+    def _run(self, layers: nn.ModuleList, x: Tensor, chunk: int | None, on_step: Callable[[], None]) -> Tensor:
         length = x.shape[1]
         encoding = relative_encoding(length, self.channels, x.device)
         mask = None if chunk is None else chunk_mask(length, chunk, x.device)
         for layer in layers:
-            x = layer(x, encoding, mask)
+            x = layer(x, encoding, mask, on_step)
         return x
 
 

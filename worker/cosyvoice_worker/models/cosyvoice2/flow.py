@@ -62,7 +62,7 @@ class Flow(nn.Module):
             prompt: the voice.
             streaming: restrict attention to chunks, so that what was computed before stays as it was.
             finalize: whether `token` is complete.
-            on_step: called before each solver step; what it raises ends the work.
+            on_step: called before each part of an encoder layer and of a solver step; what it raises ends the work.
 
         Returns: (1, 80, 2 * T) float32, or (1, 80, 2 * (T - lookahead)) when not `finalize`.
         """
@@ -71,7 +71,7 @@ class Flow(nn.Module):
         context = None
         if not finalize:
             rows, context = rows[:, : -self.lookahead], rows[:, -self.lookahead :]
-        hidden = self.encoder(rows, context, streaming=streaming)
+        hidden = self.encoder(rows, context, streaming=streaming, on_step=on_step)
         mu = self.encoder_proj(hidden).transpose(1, 2)  # (1, 80, frames)
 
         prompt_frames = prompt.mel.shape[1]

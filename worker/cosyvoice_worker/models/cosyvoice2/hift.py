@@ -7,7 +7,7 @@ HiFi-GAN's upsampling with an excitation from the pitch, ending in the magnitude
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +22,10 @@ from cosyvoice_worker.models.cosyvoice2.source import HarmonicSource, Noise, Sin
 
 MAX_MAGNITUDE = 100.0
 POST_SLOPE = 0.01
+
+
+def _nothing() -> None:
+    """A step that nobody counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +89,29 @@ class Hift(nn.Module):
         self.conv_post = nn.Conv1d(channels, self.n_fft + 2, sizes.post_kernel, padding=sizes.post_kernel // 2)
 
     @torch.inference_mode()
-    def forward(self, mel: Tensor, noise: Noise, cached_source: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self,
+        mel: Tensor,
+        noise: Noise,
+        cached_source: Tensor | None = None,
+        on_step: Callable[[], None] = _nothing,
+    ) -> tuple[Tensor, Tensor]:
         """mel (1, 80, T) -> samples (1, T * hop) within ±audio_limit, and the excitation (1, 1, T * hop) behind them.
 
         `cached_source` (1, 1, n) replaces the excitation's first n samples: the end of the chunk before, so that the
-        overlap of two chunks is in phase.
+        overlap of two chunks is in phase. `on_step` is called before each residual block.
         """
         source = self.excitation(mel, noise)
         if cached_source is not None:
             source[:, :, : cached_source.shape[2]] = cached_source
-        return self.decode(mel, source), source
+        return self.decode(mel, source, on_step), source
 
     def excitation(self, mel: Tensor, noise: Noise) -> Tensor:
         """(1, 80, T) -> (1, 1, T * hop)."""
         source: Tensor = self.m_source(self.f0_predictor(mel), noise)
         return source
 
-    def decode(self, mel: Tensor, source: Tensor) -> Tensor:
+    def decode(self, mel: Tensor, source: Tensor, on_step: Callable[[], None] = _nothing) -> Tensor:
         """mel (1, 80, T) and excitation (1, 1, T * hop) -> samples (1, T * hop)."""
         spectrum = self.stft(source)
         x = self.conv_pre(mel)
@@ -111,16 +121,18 @@ class Hift(nn.Module):
                 # An STFT has one frame more than there are hops.
                 x = F.pad(x, (1, 0), mode="reflect")
             x = x + self.source_resblocks[stage](self.source_downs[stage](spectrum))
-            x = self._mean_of_resblocks(stage, x)
+            x = self._mean_of_resblocks(stage, x, on_step)
         x = self.conv_post(F.leaky_relu(x, POST_SLOPE))
         bins = self.n_fft // 2 + 1
         samples = self.istft(torch.exp(x[:, :bins]), torch.sin(x[:, bins:]))
         return samples.clamp(-self.limit, self.limit)
 
-    def _mean_of_resblocks(self, stage: int, x: Tensor) -> Tensor:
+    def _mean_of_resblocks(self, stage: int, x: Tensor, on_step: Callable[[], None]) -> Tensor:
         first, *others = self.resblocks[stage * self.side_by_side : (stage + 1) * self.side_by_side]
+        on_step()
         total: Tensor = first(x)
         for block in others:
+            on_step()
             total += block(x)
         return total.div_(self.side_by_side)
 

@@ -52,9 +52,10 @@ class Tail:
 class ChunkVocoder:
     """Vocodes a stream's mel chunk by chunk."""
 
-    def __init__(self, hift: Hift, noise: Noise) -> None:
+    def __init__(self, hift: Hift, noise: Noise, on_step: Callable[[], None]) -> None:
         self._hift = hift
         self._noise = noise
+        self._on_step = on_step
         self._tail: Tail | None = None
         self._overlap = OVERLAP_FRAMES * hift.hop
         # The halves add up to 1.08, not to 1: that is how the model's own streaming sounds.
@@ -66,7 +67,7 @@ class ChunkVocoder:
         tail = self._tail
         if tail is not None:
             mel = torch.cat((tail.mel, mel), dim=2)
-        wave, source = self._hift(mel, self._noise, None if tail is None else tail.source)
+        wave, source = self._hift(mel, self._noise, None if tail is None else tail.source, self._on_step)
         speech = to_numpy(wave)
         if tail is not None:
             speech[: self._overlap] = speech[: self._overlap] * self._rise + tail.speech * self._fall
@@ -81,7 +82,7 @@ class Token2Wav:
     """Turns one piece's tokens into samples with one voice."""
 
     def __init__(self, model: CosyVoice2, prompt: Prompt, noise: Noise, on_step: Callable[[], None]) -> None:
-        """`on_step` is called before every solver step; what it raises ends the work."""
+        """`on_step` is called between the parts of the flow and the vocoder; what it raises ends the work."""
         self._model = model
         self._prompt = prompt
         self._noise = noise
@@ -92,12 +93,12 @@ class Token2Wav:
         mel = self._flow(tokens, streaming=False, finalize=True)
         if speed != 1.0:
             mel = F.interpolate(mel, size=int(mel.shape[2] / speed), mode="linear")
-        wave, _ = self._model.hift(mel, self._noise)
+        wave, _ = self._model.hift(mel, self._noise, on_step=self._on_step)
         return to_numpy(wave)
 
     def stream(self, tokens: Iterable[int]) -> Iterator[Samples]:
         """Chunks of samples as soon as `tokens` has enough for one; the last one follows its end."""
-        vocoder = ChunkVocoder(self._model.hift, self._noise)
+        vocoder = ChunkVocoder(self._model.hift, self._noise, self._on_step)
         lookahead = self._model.flow.lookahead
         ends = chunk_ends(self._prompt.token.shape[1])
         spoken, end = 0, next(ends)

@@ -6,6 +6,7 @@ without the condition.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -40,9 +41,10 @@ class UNetSizes:
 class Transformers(nn.ModuleList):
     """Transformer blocks one after the other. (B, C, T) -> (B, C, T)."""
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, on_step: Callable[[], None]) -> Tensor:
         x = x.transpose(1, 2)
         for block in self:
+            on_step()
             x = block(x, mask)
         return x.transpose(1, 2)
 
@@ -58,10 +60,10 @@ class Stage(nn.ModuleList):
         if convolution:
             self.append(CausalConv1d(sizes.channels, sizes.channels, sizes.kernel))
 
-    def forward(self, x: Tensor, time: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, time: Tensor, mask: Tensor | None, on_step: Callable[[], None]) -> Tensor:
         """Everything but the convolution: the skip connection starts before it. (B, C, T) -> (B, channels, T)."""
         residual, blocks = self[0], self[1]
-        out: Tensor = blocks(residual(x, time), mask)
+        out: Tensor = blocks(residual(x, time), mask, on_step)
         return out
 
 
@@ -81,15 +83,18 @@ class CausalUNet(nn.Module):
         self.final_block = CausalBlock(width, width, sizes.kernel)
         self.final_proj = nn.Conv1d(width, sizes.out_channels, 1)
 
-    def forward(self, x: Tensor, t: Tensor, *, streaming: bool) -> Tensor:
-        """x (B, in_channels, T): noisy mel, mu, speaker, prompt mel; t (1) or (B). Returns (B, out_channels, T)."""
+    def forward(self, x: Tensor, t: Tensor, *, streaming: bool, on_step: Callable[[], None]) -> Tensor:
+        """x (B, in_channels, T): noisy mel, mu, speaker, prompt mel; t (1) or (B). Returns (B, out_channels, T).
+
+        `on_step` is called before each transformer block.
+        """
         mask = chunk_mask(x.shape[2], self.chunk, x.device) if streaming else None
         time = self.time_mlp(t)
         down, up = cast(Stage, self.down_blocks[0]), cast(Stage, self.up_blocks[0])
-        skip = down(x, time, mask)
+        skip = down(x, time, mask, on_step)
         x = down[2](skip)
         for stage in self.mid_blocks:
-            x = stage(x, time, mask)
-        x = up[2](up(torch.cat((x, skip), dim=1), time, mask))
+            x = stage(x, time, mask, on_step)
+        x = up[2](up(torch.cat((x, skip), dim=1), time, mask, on_step))
         out: Tensor = self.final_proj(self.final_block(x))
         return out
