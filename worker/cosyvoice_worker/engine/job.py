@@ -19,7 +19,7 @@ class DeadlinePassedError(Exception):
 
 
 class Steps:
-    """Counts steps (a token, a layer of the flow or the vocoder, a chunk) and tells the front, at most every BEAT_SECONDS.
+    """Counts steps (a token, a layer of the flow or the vocoder, a chunk); tells the front at most every BEAT_SECONDS.
 
     `request` is 0 while loading. `slowest` is the longest time between two steps so far, in seconds.
     """
