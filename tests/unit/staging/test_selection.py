@@ -109,6 +109,18 @@ def test_a_dangling_link_is_a_missing_file(model):
     )
 
 
+def test_links_in_a_circle_are_told_as_such(model):
+    (model / "hift.pt").unlink()
+    (model / "hift.pt").symlink_to("other.pt")
+    (model / "other.pt").symlink_to("hift.pt")
+
+    assert reason_and_message(model) == (
+        Reason.MISSING_FILE,
+        "hift.pt is a symbolic link to other.pt, which leads back to it",
+        "hift.pt",
+    )
+
+
 @pytest.mark.parametrize(("make", "kind"), [(os.mkfifo, "a named pipe"), (os.mkdir, "a directory")])
 def test_what_is_no_regular_file_is_named_without_being_opened(model, make, kind):
     (model / "llm.pt").unlink()

@@ -178,6 +178,21 @@ def test_verify_always_does_not_replace_what_a_process_maps(model, root):
     )
 
 
+def test_a_cut_version_that_a_process_maps_is_said_to_be_so(model, root):
+    staged = run(model, root)
+    version = root / staged.directory
+    (version / "llm.pt").chmod(0o644)
+    os.truncate(version / "llm.pt", 10)
+    lock = locks.shared(version)
+    try:
+        outcome = failure(model, root)
+    finally:
+        os.close(lock)
+
+    assert outcome.reason is Reason.CORRUPT_FILE
+    assert outcome.message == f"the staged version is damaged and in use: end the processes that map {version}"
+
+
 def test_a_version_in_use_survives_the_staging_of_another(model, root):
     old = run(model, root)
     lock = locks.shared(root / old.directory)

@@ -6,6 +6,7 @@ files, the 988 MB of CosyVoice-BlankEN's own weights, which llm.pt overrides).
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -118,7 +119,8 @@ def _check_version(names: set[str], directory: Path) -> None:
 def _resolve(directory: Path, path: str, boundary: Path) -> SourceFile:
     link = directory / path
     try:
-        real = link.resolve(strict=True)
+        # Not Path.resolve: until Python 3.13 it tells of a circle by RuntimeError.
+        real = Path(os.path.realpath(link, strict=True))
         if not real.is_relative_to(boundary):
             raise _escapes(path, real, boundary)
         status = real.stat()
@@ -130,6 +132,8 @@ def _resolve(directory: Path, path: str, boundary: Path) -> SourceFile:
             file=path,
         ) from error
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _circle(path, link) from error
         raise source_failure(error, path) from error
     if not stat.S_ISREG(status.st_mode):
         raise fail(
@@ -152,6 +156,11 @@ def _escapes(path: str, real: Path, boundary: Path) -> WorkerError:
         expected=f"a path inside {boundary}",
         actual=real,
     )
+
+
+def _circle(path: str, link: Path) -> WorkerError:
+    message = f"{path} is a symbolic link to {link.readlink()}, which leads back to it"
+    return fail(Reason.MISSING_FILE, Phase.STAGE, message, file=path)
 
 
 def _kind(mode: int) -> str:

@@ -17,7 +17,7 @@ from cosyvoice_worker.staging.manifest import Entry, Manifest
 from cosyvoice_worker.staging.pointer import Staged, write_pointer
 from cosyvoice_worker.staging.progress import Progress
 from cosyvoice_worker.staging.selection import SourceFile, select
-from cosyvoice_worker.staging.store import Store, bytes_in
+from cosyvoice_worker.staging.store import Store, bytes_in, damaged_in_use
 
 log = logging.getLogger(__name__)
 
@@ -79,12 +79,7 @@ def _damaged(version: Path, manifest: Manifest) -> str | None:
 def _discard_damaged(store: Store, name: str, file: str) -> None:
     """So that it is staged again; raises WorkerError while a process maps it."""
     if not store.discard(store.version(name)):
-        raise fail(
-            Reason.CORRUPT_FILE,
-            Phase.STAGE,
-            f"the staged {file} is damaged and in use: end the processes that map {store.version(name)}",
-            file=file,
-        )
+        raise damaged_in_use(store.version(name), file)
     log.error("a staged file was damaged, staging again", extra={"file": file, "directory": name})
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cosyvoice_worker.names import STAGED_POINTER
+from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
 from cosyvoice_worker.staging import locks
 from cosyvoice_worker.staging.manifest import MANIFEST_NAME, Manifest
 from cosyvoice_worker.staging.selection import SourceFile
@@ -74,13 +75,16 @@ class Store:
         """Turn `incoming.partial` into the version `manifest` describes; the marker is written last.
 
         A version that was kept because it is in use turns out to be the same one when only the source's times changed.
+        Raises WorkerError (CorruptFile) when that one is damaged.
         """
         if self.manifest_of(manifest.hex_digest) is not None:
             self.clear_incoming()
             return self.version(manifest.hex_digest)
+        version = self.version(manifest.hex_digest)
+        if version.exists():  # what nobody maps was removed to make room
+            raise damaged_in_use(version)
         (self.incoming / SOURCE_STAMPS).write_text(json.dumps(_stamps(files)))
         _sync(self.incoming)
-        version = self.version(manifest.hex_digest)
         self.incoming.rename(version)
         marker = version / (MANIFEST_NAME + ".tmp")
         marker.write_text(manifest.text)
@@ -105,6 +109,13 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return name if isinstance(name, str) and _HEX_DIGEST.fullmatch(name) else None
+
+
+def damaged_in_use(version: Path, file: str | None = None) -> WorkerError:
+    """A version that has to be staged again, and cannot be while a process maps it."""
+    what = "version" if file is None else file
+    message = f"the staged {what} is damaged and in use: end the processes that map {version}"
+    return fail(Reason.CORRUPT_FILE, Phase.STAGE, message, file=file)
 
 
 def bytes_in(version: Path) -> int:
