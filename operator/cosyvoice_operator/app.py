@@ -23,6 +23,8 @@ from cosyvoice_operator.settings import Settings
 from cosyvoice_operator.workers import Direct, Proxied, Workers
 from cosyvoice_operator.workqueue import WorkQueue
 
+RELEASE_SECONDS = 5.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -160,10 +162,12 @@ async def _resync(settings: Settings, api: Cluster, queue: WorkQueue[Key], heari
 
 
 async def _release(lease: Lease) -> None:
+    """Release the lease, if that is a matter of a moment: it expires sooner than a silent API server answers."""
     try:
-        await lease.release()
-    except ClusterError as error:
-        logger.warning("lease not released, it will expire: %s", error)
+        async with asyncio.timeout(RELEASE_SECONDS):
+            await lease.release()
+    except (ClusterError, TimeoutError) as error:
+        logger.warning("lease not released, it will expire: %s", str(error) or "no answer in time")
 
 
 async def _unless_stopped(work: Coroutine[None, None, None], stop: asyncio.Event) -> bool:

@@ -146,8 +146,14 @@ class Cluster:
         """The body of a GET on a pod's port, through the API server: at most `limit` + 1 bytes."""
         url = f"{_path('Pod', namespace, f'{pod}:{port}')}/proxy{path}"
         response = await self._send("get", "Pod", url, timeout_seconds)
-        async with response:
-            return await response.content.read(limit + 1)
+        received = bytearray()
+        try:
+            async with response:
+                while len(received) <= limit and (piece := await response.content.read(limit + 1 - len(received))):
+                    received += piece
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise UnavailableError(f"get {url}", 0, f"the answer broke off: {error!r}") from error
+        return bytes(received)
 
     async def _request(self, verb: str, kind: str, path: str, **parameters: Any) -> Any:
         response = await self._send(verb, kind, path, REQUEST_TIMEOUT_SECONDS, **parameters)

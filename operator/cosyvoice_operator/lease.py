@@ -71,7 +71,8 @@ class Lease:
                     if not await self._try_once():
                         return
             except (ClusterError, TimeoutError) as error:
-                logger.warning("lease not renewed: %s", error, extra={"identity": self._identity})
+                words = str(error) or "no answer in time"
+                logger.warning("lease not renewed: %s", words, extra={"identity": self._identity})
 
     async def release(self) -> None:
         """Give the lease up, if it is still ours."""
