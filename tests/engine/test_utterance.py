@@ -70,8 +70,10 @@ def test_a_text_with_control_tags_is_one_piece_as_it_stands(tokenizer):
         ({"text": "  \n "}, "the text has no letter or digit: there is nothing to speak"),
         ({"text": "?!… — ()"}, "the text has no letter or digit: there is nothing to speak"),
         ({"speed": 1.5, "stream": True}, "speed 1.5 cannot be streamed: leave it at 1 or do not stream"),
-        ({"speed": 0.0}, "speed 0 is not above 0"),
-        ({"speed": -1.0}, "speed -1 is not above 0"),
+        ({"speed": 0.0}, "speed 0 is not 0.25 to 4"),
+        ({"speed": 1e-4}, "speed 0.0001 is not 0.25 to 4"),
+        ({"speed": 1e6}, "speed 1e+06 is not 0.25 to 4"),
+        ({"speed": float("nan")}, "speed nan is not 0.25 to 4"),
     ],
 )
 def test_what_cannot_be_spoken_is_refused_with_advice(tokenizer, wishes, message):

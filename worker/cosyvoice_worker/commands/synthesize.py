@@ -33,7 +33,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--instructions", metavar="TEXT", help="how to say it, in words")
     parser.add_argument("--seed", type=int, default=0, help="decides every random choice (default %(default)s)")
-    parser.add_argument("--speed", type=float, default=1.0, help="above 1 is faster; not with --stream (default 1)")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="0.25 to 4; above 1 is faster; not with --stream (default 1)"
+    )
     parser.add_argument("--stream", action="store_true", help="speak chunk by chunk, as a streaming request does")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default %(default)s")
     parser.add_argument(

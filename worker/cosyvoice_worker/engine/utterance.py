@@ -18,6 +18,9 @@ from cosyvoice_worker.voices.voice import Voice
 
 INSTRUCTION_END = "<|endofprompt|>"
 
+# What a server takes too: beyond it hours or nothing would come out.
+SLOWEST, FASTEST = 0.25, 4.0
+
 
 class Tokenizer(Protocol):
     """Text to the language model's ids."""
@@ -55,8 +58,9 @@ def prepare(request: SpeechRequest, tokenizer: Tokenizer) -> Utterance:
     if request.stream and request.speed != 1.0:
         message = f"speed {request.speed:g} cannot be streamed: leave it at 1 or do not stream"
         raise RequestError(message, expected="speed 1 or no stream", actual=f"speed {request.speed:g}")
-    if request.speed <= 0:
-        raise RequestError(f"speed {request.speed:g} is not above 0", expected="> 0", actual=request.speed)
+    if not SLOWEST <= request.speed <= FASTEST:  # NaN is neither
+        between = f"{SLOWEST:g} to {FASTEST:g}"
+        raise RequestError(f"speed {request.speed:g} is not {between}", expected=between, actual=request.speed)
     pieces = split(request.text, tokenizer)
     if not pieces:
         raise RequestError("the text has no letter or digit: there is nothing to speak")
