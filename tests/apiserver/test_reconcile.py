@@ -148,7 +148,14 @@ async def test_drift_is_repaired_field_by_field(world: World) -> None:
     await world.apply()
     await world.settle()
     edits: dict[str, Any] = {
-        "Deployment": {"spec": {"replicas": 9, "minReadySeconds": 0, "strategy": {"rollingUpdate": {"maxSurge": 3}}}},
+        "Deployment": {
+            "spec": {
+                "replicas": 9,
+                "minReadySeconds": 0,
+                "paused": True,
+                "strategy": {"rollingUpdate": {"maxSurge": 3}},
+            }
+        },
         "Service": {
             "spec": {"ports": [{"name": "http", "port": 81, "targetPort": "http"}], "selector": {"nobody": "has-this"}}
         },
@@ -169,6 +176,7 @@ async def test_drift_is_repaired_field_by_field(world: World) -> None:
     deployment = await world.child("Deployment")
     assert (deployment["spec"]["replicas"], deployment["spec"]["minReadySeconds"]) == (2, 5)
     assert deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 1
+    assert not deployment["spec"].get("paused")
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "worker:1"
     assert [port["port"] for port in (await world.child("Service"))["spec"]["ports"]] == [80]
     assert "nobody" not in (await world.child("Service"))["spec"]["selector"]

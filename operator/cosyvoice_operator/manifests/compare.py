@@ -22,6 +22,9 @@ _QUANTITIES = frozenset({"requests", "limits", "sizeLimit"})
 # Maps that belong to one owner as a whole (`mapType: atomic`): one entry more means something else.
 _WHOLE = frozenset({"selector", "labelSelector", "nodeSelector"})
 
+# Where the API server leaves out what is false.
+_LEFT_OUT = frozenset({"paused"})
+
 
 def is_applied(desired: object, live: object, *, quantities: bool = False) -> bool:
     """Whether `live` holds all of `desired`. `quantities`: the texts at this place are Kubernetes quantities."""
@@ -29,7 +32,7 @@ def is_applied(desired: object, live: object, *, quantities: bool = False) -> bo
         return isinstance(live, Mapping) and all(
             value == live.get(name)
             if name in _WHOLE
-            else _field_is_applied(value, live.get(name), quantities=quantities or name in _QUANTITIES)
+            else _field_is_applied(value, _live(live, name), quantities=quantities or name in _QUANTITIES)
             for name, value in desired.items()
         )
     if isinstance(desired, list):
@@ -37,6 +40,10 @@ def is_applied(desired: object, live: object, *, quantities: bool = False) -> bo
     if type(desired) is type(live) and desired == live:
         return True
     return quantities and quantity.same(desired, live)
+
+
+def _live(live: Mapping[str, Any], name: str) -> object:
+    return live.get(name, False if name in _LEFT_OUT else None)
 
 
 def _field_is_applied(desired: object, live: object, *, quantities: bool) -> bool:

@@ -30,6 +30,7 @@ def deployment(model: Model, template: Mapping[str, Any], *, autoscaled: bool) -
         body={
             "spec": {
                 **replicas,
+                "paused": False,  # a Deployment that someone paused would begin no rollout, and say nothing
                 "selector": {"matchLabels": names.selector_labels(model.name)},
                 "strategy": {
                     "type": "RollingUpdate",

@@ -27,6 +27,7 @@ from cosyvoice_operator.manifests.compare import is_applied
          {"volumeMounts": [{"name": "v", "mountPath": "/b"}, {"name": "v", "mountPath": "/a", "readOnly": True}]}),
         ({"drop": ["ALL"]}, {"drop": ["ALL"]}),
         ({"a": [{"name": {}}]}, {"a": [{"name": {}}]}),
+        ({"paused": False}, {}),
     ],
 )  # fmt: skip
 def test_what_the_api_server_or_others_add_or_respell_is_no_difference(desired: Any, live: Any) -> None:
@@ -43,6 +44,7 @@ def test_what_the_api_server_or_others_add_or_respell_is_no_difference(desired: 
         ({"a": [1]}, {"a": 1}),
         ({"a": True}, {"a": 1}),
         ({"a": False}, {}),
+        ({"paused": False}, {"paused": True}),
         ({"a": 0}, {}),
         ({"limits": {"memory": "8Gi"}}, {"limits": {"memory": "8G"}}),
         ({"limits": {"memory": "8Gi"}}, {"limits": {}}),
