@@ -89,6 +89,18 @@ async def test_a_head_that_does_not_arrive_is_not_waited_for(head: bytes) -> Non
         client.leave()
 
 
+async def test_a_body_that_nobody_reads_is_not_waited_for_either() -> None:
+    async with running_front(fake_engine.good, limits=Limits(head_seconds=0.05)) as front:
+        client = await front.connect()
+        await client.send("GET", "/ping", content_length="1000000")
+        assert (await client.reply()).status == 200
+
+        client.writer.write(b"a")
+
+        assert await client.closed()
+        client.leave()
+
+
 async def test_a_full_queue_is_told_with_when_to_come_back() -> None:
     async with running_front(fake_engine.waiting) as front:
         clients = [await front.connect() for _ in range(17)]

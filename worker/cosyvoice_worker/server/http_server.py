@@ -60,7 +60,7 @@ def make_server(app: ASGIApp, limits: Limits) -> FrontServer:
 
 def _guarded_protocol(head_seconds: float) -> type[H11Protocol]:
     class GuardedProtocol(H11Protocol):
-        """A connection that has to send each request's head in time once it has begun.
+        """A connection that has to send each request's head, and a body that nobody reads, in time once it has begun.
 
         `scope["state"]["abort"]` drops the connection with all that is unsent.
         """
@@ -78,7 +78,9 @@ def _guarded_protocol(head_seconds: float) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            # Our side is done while theirs is not: a body that nobody reads still arrives, and may do so for ever.
+            awaited = self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE
+            if awaited and not self.transport.is_closing():
                 self._watch_head()
             else:
                 self._stop_watching()
