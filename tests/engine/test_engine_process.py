@@ -160,6 +160,14 @@ def test_a_request_that_cannot_be_spoken_is_refused_and_the_next_one_is_served(e
     assert isinstance(speak(engine, 15)[1], Done)
 
 
+def test_ctrl_c_in_a_terminal_is_left_to_the_front(engine):
+    engine.process.send_signal(signal.SIGINT)
+
+    _, done = speak(engine, 15)
+
+    assert isinstance(done, Done)
+
+
 def test_shutdown_ends_it_with_0_even_in_the_middle_of_a_request(root, tmp_path):
     with EngineProcess(root, write_config(tmp_path / "model.json"), tmp_path / "voices") as engine:
         engine.until(Ready)

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
     """Be the engine behind descriptor `fd`, until the front is gone or the load has failed."""
+    # Ctrl-C in a terminal reaches this process too; when it ends is the front's to say, which drains first.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _die_with_parent()
     link = Link(socket.socket(fileno=fd))
     link.send(Hello(pid=os.getpid()))
