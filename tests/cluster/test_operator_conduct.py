@@ -29,6 +29,7 @@ def test_idle_resyncs_and_an_unchanged_apply_write_nothing(
     playground.apply_model("idle", path=tiny_path)
     playground.wait_ready("idle")
     time.sleep(2 * RESYNC_SECONDS)  # what follows Ready at once (an event, a last status) is not idleness
+    assert writes_of_the_operator(audit_log, playground.namespace), "no write was seen at all: this proves nothing"
 
     audit_log.mark()
     assert "unchanged" in playground.apply_model("idle", path=tiny_path)
