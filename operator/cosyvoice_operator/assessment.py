@@ -57,11 +57,11 @@ def assess(model: Model, observed: Observed, target: str, hold: Hold | None) -> 
         return _conflict(observed)
     if hold is not None:
         return Assessment(reason=hold.reason, message=hold.message, stalled=hold.stalled)
-    if observed.workload is not None and is_complete(observed.workload, target):
-        return _complete(version, observed.workload)
+    workload = observed.workload
+    if workload is not None and is_complete(workload, target) and _follows(model, workload):
+        return _complete(version, workload)
 
     found = failures.find(observed, target)
-    workload = observed.workload
     exceeded = workload is not None and workload.carries(target) and workload.deadline_exceeded
     lost = _lost_replicas(model, observed, target)
     if found:
@@ -107,6 +107,11 @@ def _conflict(observed: Observed) -> Assessment:
         message=f"{told} {verb} not owned by this CosyVoiceModel; delete {it} or give the model another name",
         stalled=True,
     )
+
+
+def _follows(model: Model, workload: Workload) -> bool:
+    """Whether the Deployment wants as many replicas as the model: until a new count is applied, full is not full."""
+    return workload.autoscaled or workload.replicas == model.spec.worker.replicas
 
 
 def _complete(version: str, workload: Workload) -> Assessment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -103,7 +104,6 @@ def assess(observed: Observed, status: Status | None = None, hold: Hold | None =
             "Evicted",
             "v1: pod failed: low on memory (pod a, node node1)",
         ),
-        (Observed(workload=full(V1, 0)), "R", "ScaledToZero", "v1: no replicas are wanted"),
         (
             Observed(workload=workload(V1, 2, deadline_exceeded=True), pods=(pod(V1),)),
             "SD",
@@ -212,6 +212,24 @@ def test_each_state_has_its_words(observed: Observed, conditions: str, reason: s
     verdict = assess(observed)
 
     assert (verdict.reason, verdict.message, flags(verdict)) == (reason, message, conditions)
+
+
+def test_no_replicas_are_ready_when_none_are_wanted() -> None:
+    verdict = assess(Observed(workload=full(V1, 0)), worker={"replicas": 0})
+
+    assert (verdict.reason, verdict.message, flags(verdict)) == ("ScaledToZero", "v1: no replicas are wanted", "R")
+
+
+@pytest.mark.parametrize(("wanted", "running"), [(2, 1), (1, 2), (2, 0), (0, 2)])
+def test_a_scaled_model_is_not_ready_until_the_deployment_has_followed(wanted: int, running: int) -> None:
+    assert not assess(serving(V1, running), worker={"replicas": wanted}).ready
+    assert assess(serving(V1, wanted), worker={"replicas": wanted}).ready
+
+
+def test_the_count_of_an_autoscaler_is_the_one_that_counts() -> None:
+    autoscaled = dataclasses.replace(full(V1, 3), autoscaled=True)
+
+    assert assess(serving(V1, 3, workload=autoscaled), worker={"replicas": 2}).ready
 
 
 @pytest.mark.parametrize(
