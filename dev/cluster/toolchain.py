@@ -24,7 +24,6 @@ HASHES = {
     "arm64": "h1:sYL/O6MqS68ML0kjsQ36WoYIpJqkw60TxizWUYUKQMc=",
 }
 PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
-PROXY = "https://proxy.golang.org"
 EXECUTABLES = ("/bin/", "/pkg/tool/")
 DOWNLOAD_SECONDS = 120
 
@@ -62,13 +61,27 @@ def hash_of(archive: zipfile.ZipFile) -> str:
     return "h1:" + base64.b64encode(digest.digest()).decode()
 
 
+def _proxy() -> str:
+    """The Go module proxy: that of GOPROXY, or of an older Go's own configuration."""
+    setting = os.environ.get("GOPROXY", "")
+    found = shutil.which("go")
+    if not setting and found is not None:
+        setting = run([found, "env", "GOPROXY"], cwd=Path("/")).strip()
+    for one in re.split("[,|]", setting):
+        if one.startswith("http"):
+            return one.rstrip("/")
+    raise ClusterError(
+        f"Go {VERSION} or newer is needed and PATH has none: install it from https://go.dev/dl, "
+        "or set GOPROXY to the address of a Go module proxy, from which it is then fetched"
+    )
+
+
 def _fetched(cache: Path, architecture: str, say: Callable[[str], None]) -> Path:
     target = cache / f"go-{VERSION}-{architecture}"
     if (target / "bin" / "go").exists():
         return target / "bin" / "go"
     name = f"v0.0.1-go{VERSION}.linux-{architecture}"
-    proxies = [one for one in re.split("[,|]", os.environ.get("GOPROXY", PROXY)) if one.startswith("http")]
-    url = f"{(proxies or [PROXY])[0].rstrip('/')}/golang.org/toolchain/@v/{name}.zip"
+    url = f"{_proxy()}/golang.org/toolchain/@v/{name}.zip"
     say(f"Fetching Go {VERSION} from {url}")
     partial = target.with_name(f"{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
