@@ -20,7 +20,7 @@ def main() -> None:
     prepare()  # threads, and no collector: for both ways the same
 
     from benchmarks._proc import anonymous_bytes  # noqa: PLC0415 - after `prepare`
-    from benchmarks._ways import WAYS  # noqa: PLC0415
+    from benchmarks._ways import WAYS  # noqa: PLC0415 - after `prepare`
 
     load = WAYS[way](directory)
     before = anonymous_bytes()

@@ -35,8 +35,8 @@ def main() -> None:
 
 def _load(model: Path) -> None:
     """PyTorch here, so that a server without a model does not pay for it."""
-    from cosyvoice_worker.engine.load import load  # noqa: PLC0415
-    from cosyvoice_worker.engine.phases import Phases  # noqa: PLC0415
+    from cosyvoice_worker.engine.load import load  # noqa: PLC0415 - only a server with a model pays for torch
+    from cosyvoice_worker.engine.phases import Phases  # noqa: PLC0415 - only a server with a model pays for torch
 
     settings = Engine(device="cpu", dtype="auto", warm_up=WarmUp(texts=[WARM_UP_TEXT]), load_timeout_seconds=600)
     load(settings, model, model / "voices", Phases(lambda _: None), lambda _: None)
