@@ -36,6 +36,7 @@ WORKER_CONTAINER = "worker"
 
 CONFIG_DIRECTORY = "/etc/cosyvoice"
 CONFIG_PATH = "/etc/cosyvoice/model.json"
+SWAP_PATH = "/etc/cosyvoice/swap"
 VOICES_CONFIG_PATH = "/etc/cosyvoice/voices"
 WEIGHTS_ROOT = "/dev/shm/cosyvoice"  # noqa: S108 - a tmpfs of the pod's own, not a shared /tmp
 SOURCE_ROOT = "/source"
@@ -58,6 +59,15 @@ REVISION_SCHEMA = 1
 # Keys of a revision's ConfigMap.
 KEY_CONFIG = "model.json"
 KEY_TEMPLATE = "template.json"
+
+# Keys of a template's live ConfigMap: what any pod of it loads when it starts, and what one of them is to try.
+KEY_CURRENT = "current.json"
+KEY_CANDIDATE = "candidate.json"
+
+# On a pod: the order to load another revision in place, `<revision>.<attempt>` and, sent again, `.<nonce>`. The pod
+# sees it as the file KEY_SWAP of its configuration.
+ANNOTATION_SWAP = f"{GROUP}/swap"
+KEY_SWAP = "swap"
 
 # The uid that the worker image runs as.
 WORKER_UID = 10001
@@ -95,6 +105,11 @@ EXIT_CODE_SOURCE_UNREACHABLE = 69
 def revision_name(model: str, revision: str) -> str:
     """Name of the ConfigMap that holds one revision of a model."""
     return f"{model}-{revision}"
+
+
+def live_name(model: str, template: str) -> str:
+    """Name of the ConfigMap that says what the pods of one template load instead of what it was made for."""
+    return f"{revision_name(model, template)}-live"
 
 
 def selector_labels(model: str) -> dict[str, str]:

@@ -18,13 +18,7 @@ def volumes(model: str, revision: str, resolved: Resolved) -> list[dict[str, Any
     return [
         {"name": _SOURCE, **_source(resolved)},
         {"name": _WEIGHTS, "emptyDir": {"medium": "Memory", "sizeLimit": resolved.size_limit}},
-        {
-            "name": _CONFIG,
-            "configMap": {
-                "name": names.revision_name(model, revision),
-                "items": [{"key": names.KEY_CONFIG, "path": names.KEY_CONFIG}],
-            },
-        },
+        {"name": _CONFIG, "projected": {"sources": _configuration(model, revision)}},
         {"name": _VOICES, "configMap": {"name": names.voices_name(model), "optional": True}},
         {"name": _TMP, "emptyDir": {"sizeLimit": TMP_SIZE}},
     ]
@@ -49,6 +43,25 @@ def mount_voices() -> dict[str, Any]:
 
 def mount_tmp() -> dict[str, Any]:
     return {"name": _TMP, "mountPath": names.TEMPORARY_DIRECTORY}
+
+
+def _configuration(model: str, revision: str) -> list[dict[str, Any]]:
+    """What the pod was made for, what it is to load instead (only once it was ever swapped), and the order to swap.
+
+    The kubelet refreshes the whole volume within a second of a change of the pod's annotation; a change of a ConfigMap
+    alone may take it a minute.
+    """
+    order = {"path": names.KEY_SWAP, "fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_SWAP}']"}}
+    return [
+        {
+            "configMap": {
+                "name": names.revision_name(model, revision),
+                "items": [{"key": names.KEY_CONFIG, "path": names.KEY_CONFIG}],
+            }
+        },
+        {"configMap": {"name": names.live_name(model, revision), "optional": True}},
+        {"downwardAPI": {"items": [order]}},
+    ]
 
 
 def _source(resolved: Resolved) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def test_the_pods_fit_pod_security_restricted() -> None:
         "persistentVolumeClaim",
         "emptyDir",
         "configMap",
+        "projected",
     }
     assert spec["automountServiceAccountToken"] is False
     assert spec["enableServiceLinks"] is False
@@ -113,10 +114,20 @@ def test_staging_is_never_throttled_and_the_worker_asks_for_its_gpu() -> None:
     assert worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
 
 
-def test_only_the_models_configuration_is_mounted_and_voices_may_be_absent() -> None:
+def test_a_pod_sees_its_configuration_what_replaces_it_and_its_orders_in_one_volume() -> None:
+    volumes = {volume["name"]: volume for volume in pod_spec()["volumes"]}
+    name = names.revision_name("narrator", target_of(model()))
+
+    revision_, live, order = volumes["config"]["projected"]["sources"]
+    assert revision_["configMap"] == {"name": name, "items": [{"key": "model.json", "path": "model.json"}]}
+    assert live["configMap"] == {"name": f"{name}-live", "optional": True}
+    (item,) = order["downwardAPI"]["items"]
+    assert item == {"path": "swap", "fieldRef": {"fieldPath": "metadata.annotations['cosyvoice.dev/swap']"}}
+
+
+def test_voices_may_be_absent() -> None:
     volumes = {volume["name"]: volume for volume in pod_spec()["volumes"]}
 
-    assert volumes["config"]["configMap"]["items"] == [{"key": "model.json", "path": "model.json"}]
     assert volumes["voices"]["configMap"] == {"name": "narrator-voices", "optional": True}
 
 
