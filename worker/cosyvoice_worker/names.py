@@ -4,6 +4,10 @@ The operator holds the same ones in its own `names`. A test (tests/unit/test_con
 """
 
 CONFIG_PATH = "/etc/cosyvoice/model.json"
+# Beside it: the document that goes before it, the one on trial, and the order that says which revision to serve.
+CURRENT_CONFIG = "current.json"
+CANDIDATE_CONFIG = "candidate.json"
+SWAP_ORDER = "swap"
 VOICES_CONFIG_PATH = "/etc/cosyvoice/voices"
 WEIGHTS_ROOT = "/dev/shm/cosyvoice"  # noqa: S108 - a tmpfs of the pod's own, not a shared /tmp
 SOURCE_ROOT = "/source"
@@ -20,6 +24,9 @@ TERMINATION_SCHEMA = 1
 # What `stage` leaves in WEIGHTS_ROOT: the pointer to the staged version, and its progress while it works.
 STAGED_POINTER = "staged.json"
 STAGING_PROGRESS = "progress.json"
+# And below it: a pointer and a document for each staged revision, and what came of the orders.
+REVISIONS = "revisions"
+ORDERS = "orders"
 
 HEADER_SAMPLE_RATE = "X-CosyVoice-Sample-Rate"
 HEADER_SEED = "X-CosyVoice-Seed"
