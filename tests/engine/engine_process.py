@@ -12,31 +12,38 @@ from typing import Any
 
 from cosyvoice_worker import channel
 from cosyvoice_worker.channel import EngineMessage, FrontMessage
-from cosyvoice_worker.settings import Source, Staging
+from cosyvoice_worker.outcome import Phase
+from cosyvoice_worker.settings import parse_settings
 from cosyvoice_worker.staging.stage import stage
 
+REVISION = "3f9a1c0b7d"
 
-def stage_model(model: Path, root: Path) -> None:
+
+def stage_model(model: Path, root: Path, revision: str = REVISION) -> None:
     """Stage `model` as the init container does."""
-    source = Source(uri="pvc://voices/model", path=str(model))
-    stage(source, Staging(size_limit_bytes=2**33), model, root)
+    document = json.dumps(model_json(model, revision)).encode()
+    stage(parse_settings(document, Phase.STAGE), document, model, root)
 
 
 def write_config(path: Path, **engine: object) -> Path:
     """A model.json whose `engine` section has the given fields over the usual ones."""
+    path.write_text(json.dumps(model_json(Path("/source/model"), **engine)))
+    return path
+
+
+def model_json(model: Path, revision: str = REVISION, **engine: object) -> dict[str, Any]:
+    """The document of a model that lies in `model`."""
     warm_up = {"texts": ["Hello, this is a warm-up."], "voice": None, "maxSeconds": 0.4}
-    document: dict[str, Any] = {
+    return {
         "schema": 1,
         "namespace": "speech",
         "model": "narrator",
         "version": "v1",
-        "revision": "3f9a1c0b7d",
-        "source": {"uri": "pvc://voices/model", "path": "/source/model", "digest": None},
+        "revision": revision,
+        "source": {"uri": "pvc://voices/model", "path": str(model), "digest": None},
         "staging": {"sizeLimitBytes": 2**33, "verify": "Once"},
         "engine": {"device": "cpu", "dtype": "auto", "loadTimeoutSeconds": 600, "warmUp": warm_up, **engine},
     }
-    path.write_text(json.dumps(document))
-    return path
 
 
 class EngineProcess:

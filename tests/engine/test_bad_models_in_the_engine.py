@@ -106,5 +106,9 @@ def test_an_engine_without_staged_weights_says_so(tmp_path: Path) -> None:
     with EngineProcess(tmp_path / "root", write_config(tmp_path / "model.json"), tmp_path / "voices") as engine:
         failed, code = engine.until(Failed), engine.process.wait(60)
 
-    assert (failed.reason, failed.phase, failed.file) == ("MissingFile", "Map", str(tmp_path / "root" / "staged.json"))
+    assert (failed.reason, failed.phase, failed.file) == (
+        "MissingFile",
+        "Map",
+        str(tmp_path / "root" / "revisions" / "3f9a1c0b7d.json"),
+    )
     assert code == 66

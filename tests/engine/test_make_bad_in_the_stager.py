@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cosyvoice_worker.faults.fault import Damage
 from cosyvoice_worker.faults.kit import FAULTS, make_bad
 from cosyvoice_worker.outcome import Outcome, Phase, WorkerError
-from cosyvoice_worker.settings import Source, Staging
+from cosyvoice_worker.settings import parse_settings
 from cosyvoice_worker.staging.stage import stage
 from cosyvoice_worker.staging.store import LOCK
+from tests.engine.engine_process import model_json
 
 STAGED_FAULTS = [name for name, fault in FAULTS.items() if fault.phase is Phase.STAGE]
 
@@ -83,9 +86,10 @@ def test_the_stager_says_what_is_wrong_and_leaves_nothing(tiny_model_dir: Path, 
 
 def staging_of(directory: Path, root: Path, digest: str | None) -> Outcome:
     """How staging fails."""
-    source = Source(uri="pvc://voices/model", path=str(directory), digest=digest)
+    settings = parse_settings(json.dumps(model_json(directory)).encode(), Phase.STAGE)
+    source = msgspec.structs.replace(settings.source, digest=digest)
     with pytest.raises(WorkerError) as refused:
-        stage(source, Staging(size_limit_bytes=2**33), directory, root)
+        stage(msgspec.structs.replace(settings, source=source), b"{}", directory, root)
     return refused.value.outcome
 
 

@@ -20,6 +20,7 @@ Device = Literal["cpu", "cuda"]
 Dtype = Literal["auto", "float32", "float16", "bfloat16"]
 Digest = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", description="sha256: and 64 hexadecimal digits")]
 NonEmpty = Annotated[str, Meta(min_length=1)]
+Revision = Annotated[str, Meta(pattern="^[a-z0-9]{1,63}$", description="lower-case letters and digits")]  # names files
 Positive = Annotated[int, Meta(gt=0)]
 
 
@@ -64,7 +65,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     namespace: NonEmpty
     model: NonEmpty
     version: NonEmpty
-    revision: NonEmpty
+    revision: Revision
     source: Source
     staging: Staging
     engine: Engine
@@ -72,13 +73,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_settings(path: str | Path, phase: Phase) -> Settings:
     """The settings in the file `path`; raises WorkerError(InvalidConfig) that names every problem found in it."""
+    return parse_settings(read_document(path, phase), phase, name=str(path))
+
+
+def read_document(path: str | Path, phase: Phase) -> bytes:
+    """The text of the file `path`; raises WorkerError(InvalidConfig)."""
     try:
-        raw = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise fail(
             Reason.INVALID_CONFIG, phase, f"cannot read the configuration {path}: {error.strerror}", file=str(path)
         ) from error
-    return parse_settings(raw, phase, name=str(path))
 
 
 def parse_settings(raw: bytes, phase: Phase, *, name: str = "model.json") -> Settings:

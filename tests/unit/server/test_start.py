@@ -29,7 +29,7 @@ def test_an_option_is_read_as_argparse_would(argv: list[str], value: str) -> Non
 def test_the_engine_is_told_where_things_are() -> None:
     argv = ["--port", "1", "--config=/c/model.json", "--root", "/r", "--no-preload"]
 
-    assert engine_arguments(argv) == ["--config", "/c/model.json", "--root", "/r"]
+    assert engine_arguments(argv, "/c/current.json") == ["--config", "/c/current.json", "--root", "/r"]
 
 
 @pytest.mark.parametrize(

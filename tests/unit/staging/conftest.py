@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+REVISION = "3f9a1c0b7d"
+
 FILES = (
     "CosyVoice-BlankEN/config.json",
     "CosyVoice-BlankEN/merges.txt",
@@ -69,6 +71,27 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "tmpfs"
 
 
+def model_json(model: Path, revision: str = REVISION) -> dict[str, Any]:
+    """The document of a model that lies in `model`."""
+    return {
+        "schema": 1,
+        "namespace": "speech",
+        "model": "narrator",
+        "version": "v1.2.0",
+        "revision": revision,
+        "source": {"uri": "pvc://voices/CosyVoice2-0.5B", "path": str(model), "digest": None},
+        "staging": {"sizeLimitBytes": 2**33, "verify": "Once"},
+        "engine": {
+            "device": "cpu",
+            "dtype": "auto",
+            "loadTimeoutSeconds": 600,
+            "preload": True,
+            "fallbackToCPU": False,
+            "warmUp": {"texts": ["Hello, this is a warm-up."], "voice": None, "maxSeconds": 1.0},
+        },
+    }
+
+
 @dataclass(frozen=True)
 class Run:
     """How a run of `cosyvoice-worker stage` ended: exit code, termination message, log lines, seconds."""
@@ -85,23 +108,7 @@ class StageCommand:
         self.root = root
         self.config = folder / "model.json"
         self.termination_log = folder / "termination-log"
-        self.document: dict[str, Any] = {
-            "schema": 1,
-            "namespace": "speech",
-            "model": "narrator",
-            "version": "v1.2.0",
-            "revision": "3f9a1c0b7d",
-            "source": {"uri": "pvc://voices/CosyVoice2-0.5B", "path": str(model), "digest": None},
-            "staging": {"sizeLimitBytes": 2**33, "verify": "Once"},
-            "engine": {
-                "device": "cpu",
-                "dtype": "auto",
-                "loadTimeoutSeconds": 600,
-                "preload": True,
-                "fallbackToCPU": False,
-                "warmUp": {"texts": ["Hello, this is a warm-up."], "voice": None, "maxSeconds": 1.0},
-            },
-        }
+        self.document = model_json(model)
 
     def arguments(self) -> list[str]:
         self.config.write_text(json.dumps(self.document))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -9,18 +10,22 @@ from pathlib import Path
 import pytest
 
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
-from cosyvoice_worker.settings import Source, Staging
+from cosyvoice_worker.settings import parse_settings
 from cosyvoice_worker.staging import locks
 from cosyvoice_worker.staging.manifest import Manifest
 from cosyvoice_worker.staging.pointer import Staged, read_pointer
 from cosyvoice_worker.staging.stage import stage
+from tests.unit.staging.conftest import REVISION, model_json
 
 GIB = 2**30
 
 
 def run(model: Path, root: Path, *, digest: str | None = None, verify: str = "Once", limit: int = GIB) -> Staged:
-    source = Source(uri="pvc://voices/CosyVoice2-0.5B", path=str(model), digest=digest)
-    return stage(source, Staging(size_limit_bytes=limit, verify=verify), model.parent, root)
+    document = model_json(model)
+    document["source"]["digest"] = digest
+    document["staging"] = {"sizeLimitBytes": limit, "verify": verify}
+    raw = json.dumps(document).encode()
+    return stage(parse_settings(raw, Phase.STAGE), raw, model.parent, root)
 
 
 def failure(model: Path, root: Path, **options: object) -> Outcome:
@@ -42,8 +47,8 @@ def test_a_version_is_copied_under_its_digest_with_the_manifest_that_proves_it(m
     assert (staged.files, staged.bytes) == (9, manifest.bytes)
     for entry in manifest.entries:
         assert (version / entry.path).read_bytes() == (model / entry.path).read_bytes()
-    assert names(root) == {staged.directory, "staged.json", ".lock"}
-    assert read_pointer(root, Phase.MAP) == staged
+    assert names(root) == {staged.directory, "staged.json", "revisions", ".lock"}
+    assert read_pointer(root, Phase.MAP, REVISION) == staged
 
 
 def test_staged_files_cannot_be_written_by_those_who_map_them(model, root):
@@ -76,7 +81,7 @@ def test_without_a_digest_a_source_that_changed_is_staged_anew_and_the_old_versi
     new = run(model, root)
 
     assert new.digest != old.digest
-    assert names(root) == {new.directory, "staged.json", ".lock"}
+    assert names(root) == {new.directory, "staged.json", "revisions", ".lock"}
 
 
 def test_a_source_that_was_only_touched_keeps_its_digest(model, root):
@@ -125,7 +130,7 @@ def test_what_a_killed_stager_left_behind_is_cleared(model, root, left):
 
     staged = run(model, root)
 
-    assert names(root) == {staged.directory, "staged.json", ".lock"}
+    assert names(root) == {staged.directory, "staged.json", "revisions", ".lock"}
 
 
 def test_a_version_without_its_marker_is_not_trusted(model, root):
@@ -202,8 +207,8 @@ def test_a_version_in_use_survives_the_staging_of_another(model, root):
     finally:
         os.close(lock)
 
-    assert names(root) == {old.directory, new.directory, "staged.json", ".lock"}
-    assert read_pointer(root, Phase.MAP).digest == new.digest
+    assert names(root) == {old.directory, new.directory, "staged.json", "revisions", ".lock"}
+    assert read_pointer(root, Phase.MAP, REVISION).digest == new.digest
 
 
 def test_the_same_content_staged_again_while_in_use_stays_where_it_is(model, root):
@@ -216,7 +221,7 @@ def test_the_same_content_staged_again_while_in_use_stays_where_it_is(model, roo
         os.close(lock)
 
     assert new.digest == old.digest
-    assert names(root) == {old.directory, "staged.json", ".lock"}
+    assert names(root) == {old.directory, "staged.json", "revisions", ".lock"}
 
 
 def test_too_small_a_size_limit_is_told_with_the_arithmetic(model, root):
@@ -237,5 +242,5 @@ def test_a_root_that_cannot_be_made_is_told(model, root):
 
 
 def test_nothing_staged_is_told_to_the_worker(root):
-    with pytest.raises(WorkerError, match=r"no staged weights: .*staged\.json cannot be read"):
-        read_pointer(root, Phase.MAP)
+    with pytest.raises(WorkerError, match=r"no staged weights: .*3f9a1c0b7d\.json cannot be read"):
+        read_pointer(root, Phase.MAP, REVISION)

@@ -40,7 +40,7 @@ def test_success_is_told_by_message_pointer_and_one_log_line(stage_command):
         "9 files of pvc://voices/CosyVoice2-0.5B staged",
     )
     assert (run.message["digest"], run.message["bytes"]) == (pointer["digest"], pointer["bytes"])
-    assert pointer.keys() == {"schema", "digest", "directory", "bytes", "seconds", "files"}
+    assert pointer.keys() == {"schema", "revision", "digest", "directory", "bytes", "seconds", "files"}
     assert [(line["level"], line["message"]) for line in run.log] == [("info", run.message["message"])]
     assert {"model": "narrator", "revision": "3f9a1c0b7d", "program": "stage"}.items() <= run.log[0].items()
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from cosyvoice_worker import logs
+from cosyvoice_worker import documents, logs
 from cosyvoice_worker.ending import conclude
 from cosyvoice_worker.names import CONFIG_PATH, SOURCE_ROOT, TERMINATION_LOG, WEIGHTS_ROOT
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
-from cosyvoice_worker.settings import Settings, read_settings
+from cosyvoice_worker.settings import Settings, parse_settings, read_document
 from cosyvoice_worker.staging.pointer import Staged
 from cosyvoice_worker.staging.stage import stage
 
@@ -37,9 +37,11 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
     try:
-        settings = read_settings(args.config, Phase.STAGE)
+        config = documents.current(args.config)
+        document = read_document(config, Phase.STAGE)
+        settings = parse_settings(document, Phase.STAGE, name=config)
         logs.configure("stage", model=settings.model, version=settings.version, revision=settings.revision)
-        staged = stage(settings.source, settings.staging, boundary_of(settings.source.path), Path(args.root))
+        staged = stage(settings, document, boundary_of(settings.source.path), Path(args.root))
     except WorkerError as error:
         raise WorkerError(replace(error.outcome, elapsed_seconds=time.monotonic() - started)) from error
     return conclude(_success(settings, staged), args.termination_log)

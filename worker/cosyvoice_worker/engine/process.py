@@ -38,7 +38,7 @@ def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
     try:
         settings = read_settings(config, Phase.MAP)
         logs.configure("engine", model=settings.model, version=settings.version, revision=settings.revision)
-        staged = read_pointer(root, Phase.MAP)
+        staged = read_pointer(root, Phase.MAP, settings.revision)
         _hold(root / staged.directory)
         prepare()
         # Only now PyTorch: by its import the front knows that this process runs, and that there is something to load.

@@ -16,7 +16,7 @@ WARM_UP_TEXT = "Hello, this is a warm-up."
 
 
 def prepare(model: Path, into: Path, device: Device, dtype: Dtype, load_timeout_seconds: int) -> Path:
-    """Write model.json and staged.json for the directory `model` into `into`; the path of model.json.
+    """Write model.json and its pointer for the directory `model` into `into`; the path of model.json.
 
     Raises WorkerError(MissingFile) when `model` is no directory.
     """
@@ -41,7 +41,9 @@ def prepare(model: Path, into: Path, device: Device, dtype: Dtype, load_timeout_
         ),
     )
     config = into / "model.json"
-    config.write_bytes(msgspec.json.encode(settings))
+    document = msgspec.json.encode(settings)
+    config.write_bytes(document)
     # An absolute path in the pointer is taken as it is.
-    write_pointer(into, Staged(digest=LOCAL, directory=str(model), bytes=size, seconds=0.0, files=len(files)))
+    staged = Staged(revision=LOCAL, digest=LOCAL, directory=str(model), bytes=size, seconds=0.0, files=len(files))
+    write_pointer(into, staged, document)
     return config

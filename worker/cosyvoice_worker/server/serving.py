@@ -40,9 +40,11 @@ def serve(args: argparse.Namespace, start: Start) -> Outcome:
         if args.model is not None:
             args.root = Path(scratch)
             args.config = local.prepare(args.model, args.root, args.device, args.dtype, args.load_seconds)
+        elif start.config is not None:
+            args.config = start.config
         settings = read_settings(args.config, Phase.MAP)
         logs.configure("serve", model=settings.model, version=settings.version, revision=settings.revision)
-        staged = read_pointer(args.root, Phase.MAP)
+        staged = read_pointer(args.root, Phase.MAP, settings.revision)
         outcome = asyncio.run(_run(args, start, settings, staged))
     return outcome or Outcome(reason=Reason.COMPLETED, phase=Phase.SERVE, message="stopped as asked")
 

@@ -10,7 +10,8 @@ import _signal  # type: ignore[import-not-found]  # has no stub; `signal` itself
 import _socket
 import os
 
-from cosyvoice_worker.names import ADMIN_PORT, API_PORT, CONFIG_PATH
+from cosyvoice_worker import documents
+from cosyvoice_worker.names import ADMIN_PORT, API_PORT, CONFIG_PATH, WEIGHTS_ROOT
 from cosyvoice_worker.server.early import EarlyListener
 from cosyvoice_worker.server.early_pages import ADMIN_PAGES, API_PAGES
 from cosyvoice_worker.server.listening import listen
@@ -23,17 +24,21 @@ if TYPE_CHECKING:
 MAX_PORT = 65535
 
 # What the engine is told of the front's own options.
-ENGINE_OPTIONS = ("--config", "--root", "--voices")
+ENGINE_OPTIONS = ("--root", "--voices")
 
 
 class Start:
-    """What was begun. `error` says which port could not be opened; then nothing else was begun."""
+    """What was begun. `error` says which port could not be opened; then nothing else was begun.
+
+    `config` is the model.json to serve: the engine was started with it.
+    """
 
     def __init__(self) -> None:
         self.api: _socket.socket | None = None
         self.admin: _socket.socket | None = None
         self.listener: EarlyListener | None = None
         self.engine: Spawned | None = None
+        self.config: str | None = None
         self.error: str | None = None
 
 
@@ -59,8 +64,10 @@ def begin(argv: Sequence[str]) -> Start:
         return start
     start.listener = EarlyListener({start.api: API_PAGES, start.admin: ADMIN_PAGES})
     start.listener.start()
-    if "--no-preload" not in argv and option(argv, "--model", "") == "":
-        start.engine = _start_engine(argv)
+    if option(argv, "--model", "") == "":
+        start.config = documents.to_serve(option(argv, "--config", CONFIG_PATH), option(argv, "--root", WEIGHTS_ROOT))
+        if "--no-preload" not in argv:
+            start.engine = _start_engine(argv, start.config)
     return start
 
 
@@ -80,10 +87,10 @@ def is_port(text: str) -> bool:
     return text.isdecimal() and int(text) <= MAX_PORT
 
 
-def engine_arguments(argv: Sequence[str]) -> list[str]:
-    """The options that the engine has to know too."""
+def engine_arguments(argv: Sequence[str], config: str) -> list[str]:
+    """The options that the engine has to know too, with the model.json `config`."""
     values = ((name, option(argv, name, "")) for name in ENGINE_OPTIONS)
-    return [word for name, value in values if value for word in (name, value)]
+    return ["--config", config, *(word for name, value in values if value for word in (name, value))]
 
 
 def preloads(config: bytes) -> bool:
@@ -94,11 +101,11 @@ def preloads(config: bytes) -> bool:
     return b'"preload":false' not in b"".join(config.split())
 
 
-def _start_engine(argv: Sequence[str]) -> Spawned | None:
+def _start_engine(argv: Sequence[str], config: str) -> Spawned | None:
     """The engine, as early as can be; None when it is not wanted yet, or when why not is told better later."""
     try:
-        with open(option(argv, "--config", CONFIG_PATH), "rb") as file:
-            return spawn_engine(engine_arguments(argv)) if preloads(file.read()) else None
+        with open(config, "rb") as file:
+            return spawn_engine(engine_arguments(argv, config)) if preloads(file.read()) else None
     except OSError:
         return None
 

@@ -8,7 +8,6 @@ order does not begin it again.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from cosyvoice_worker.names import ORDERS
+from cosyvoice_worker.staging.pointer import replace_file
 
 RESULT_SCHEMA = 1
 
@@ -44,12 +44,18 @@ def parse(text: str) -> Order | None:
 
 
 class Result(msgspec.Struct, frozen=True):
-    """How far the staging of an order is; `outcome` is a termination message's document when it failed."""
+    """How far the staging of an order is; `outcome` is a termination message's document when it failed.
+
+    `room`: it failed for want of room that others take, so the version is not to blame. `tries` counts how often a
+    stager has begun it: one that was killed begins again.
+    """
 
     order: str
     revision: str
     state: State
     outcome: dict[str, Any] | None = None
+    room: bool = False
+    tries: int = 1
     schema: int = RESULT_SCHEMA
 
 
@@ -57,9 +63,7 @@ def write_result(root: Path, result: Result) -> None:
     """Tell it, by rename."""
     path = root / ORDERS / f"{result.order}.json"
     path.parent.mkdir(exist_ok=True)
-    aside = path.with_suffix(".tmp")
-    aside.write_bytes(msgspec.json.encode(result))
-    os.replace(aside, path)  # noqa: PTH105 - its name says that the target may exist
+    replace_file(path, msgspec.json.encode(result))
 
 
 def read_result(root: Path, order: Order) -> Result | None:

@@ -1,4 +1,9 @@
-"""`staged.json`: which staged version this pod runs. `stage` writes it, the worker container reads it."""
+"""Which staged version belongs to which revision. `stage` writes these pointers, the worker container reads them.
+
+staged.json                     what the pod staged at its start
+revisions/<revision>.json       what was staged for a revision
+revisions/<revision>.model.json the model.json it was staged with; written first, so it is there when the pointer is
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from cosyvoice_worker import documents
 from cosyvoice_worker.names import STAGED_POINTER
 from cosyvoice_worker.outcome import Phase, Reason, fail
 
@@ -16,6 +22,7 @@ POINTER_SCHEMA = 1
 class Staged(msgspec.Struct, frozen=True):
     """A staged version. `seconds` is what staging took this time: milliseconds if it was there already."""
 
+    revision: str
     digest: str
     directory: str
     bytes: int
@@ -24,16 +31,22 @@ class Staged(msgspec.Struct, frozen=True):
     schema: int = POINTER_SCHEMA
 
 
-def write_pointer(root: Path, staged: Staged) -> None:
-    """Point to `staged`, by rename."""
-    aside = root / (STAGED_POINTER + ".tmp")
-    aside.write_bytes(msgspec.json.encode(staged))
-    os.replace(aside, root / STAGED_POINTER)  # noqa: PTH105 - its name says that the target may exist
+def write_pointer(root: Path, staged: Staged, document: bytes) -> None:
+    """Point `staged.revision` to `staged`, whose model.json is `document`."""
+    path = Path(documents.pointer(str(root), staged.revision))
+    path.parent.mkdir(exist_ok=True)
+    replace_file(Path(documents.staged(str(root), staged.revision)), document)
+    replace_file(path, msgspec.json.encode(staged))
 
 
-def read_pointer(root: Path, phase: Phase) -> Staged:
-    """What `root` points to; raises WorkerError(MissingFile) when nothing is staged there."""
-    path = root / STAGED_POINTER
+def write_start_pointer(root: Path, staged: Staged) -> None:
+    """Let `staged` be what the pod started with."""
+    replace_file(root / STAGED_POINTER, msgspec.json.encode(staged))
+
+
+def read_pointer(root: Path, phase: Phase, revision: str) -> Staged:
+    """What is staged for `revision` under `root`; raises WorkerError(MissingFile) when nothing is."""
+    path = Path(documents.pointer(str(root), revision))
     try:
         return msgspec.json.decode(path.read_bytes(), type=Staged)
     except (OSError, msgspec.MsgspecError) as error:
@@ -43,3 +56,18 @@ def read_pointer(root: Path, phase: Phase) -> Staged:
             f"no staged weights: {path} cannot be read ({error}); `cosyvoice-worker stage` writes it",
             file=str(path),
         ) from error
+
+
+def find_pointer(root: Path, revision: str) -> Staged | None:
+    """What is staged for `revision`; None when nothing is."""
+    try:
+        return msgspec.json.decode(Path(documents.pointer(str(root), revision)).read_bytes(), type=Staged)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write `path` by rename: a reader sees the old content or the new one, whole."""
+    aside = path.with_name(path.name + ".tmp")
+    aside.write_bytes(content)
+    os.replace(aside, path)  # noqa: PTH105 - its name says that the target may exist

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
-from cosyvoice_worker.settings import Source, Staging
+from cosyvoice_worker.settings import Settings, Source, Staging
 from cosyvoice_worker.staging import space
 from cosyvoice_worker.staging.copy import Copier, SourceReadError, TargetWriteError, sha256_of
 from cosyvoice_worker.staging.failures import source_failure, target_failure
 from cosyvoice_worker.staging.inspection import inspect
 from cosyvoice_worker.staging.manifest import Entry, Manifest
-from cosyvoice_worker.staging.pointer import Staged, write_pointer
+from cosyvoice_worker.staging.pointer import Staged, write_pointer, write_start_pointer
 from cosyvoice_worker.staging.progress import Progress
 from cosyvoice_worker.staging.selection import SourceFile, select
 from cosyvoice_worker.staging.store import Store, bytes_in, damaged_in_use
@@ -22,26 +22,29 @@ from cosyvoice_worker.staging.store import Store, bytes_in, damaged_in_use
 log = logging.getLogger(__name__)
 
 
-def stage(source: Source, staging: Staging, boundary: Path, root: Path) -> Staged:
-    """Have the version of `source` complete under `root` and the pointer on it.
+def stage(settings: Settings, document: bytes, boundary: Path, root: Path) -> Staged:
+    """Have the version of `settings`, which are those of `document`, complete under `root` and the pointers on it.
 
     Symbolic links of the source may lead anywhere inside `boundary`. Everything that can be seen to be wrong with the
     source is told before a byte is written; whatever fails later leaves no partial copy. Raises WorkerError.
     """
     started = time.monotonic()
+    source, staging = settings.source, settings.staging
     store = Store(root)
     try:
         with store.lock():
             store.clear_incoming()
             manifest = _reuse(store, source, staging, boundary) or _bring(store, source, staging, boundary)
             staged = Staged(
+                revision=settings.revision,
                 digest=manifest.digest,
                 directory=manifest.hex_digest,
                 bytes=manifest.bytes,
                 seconds=round(time.monotonic() - started, 4),
                 files=len(manifest.entries),
             )
-            write_pointer(root, staged)
+            write_pointer(root, staged, document)
+            write_start_pointer(root, staged)
     except OSError as error:  # those of the source are WorkerErrors by now
         raise target_failure(error, str(error.filename or root)) from error
     return staged
