@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from dev.models import full, tiny
 
-WRITERS = {"tiny": tiny.write, "full": full.write}
+WRITERS: dict[str, Callable[[Path], Path]] = {"tiny": tiny.write, "full": full.write}
 
 
 def main() -> None:

@@ -21,26 +21,30 @@ from dev.models.vocabulary import write_vocabulary
 
 RECIPE = Path(__file__).parent / "cosyvoice2"
 TOKENIZER_DIR = "CosyVoice-BlankEN"
-_STREAM_PREFIX = "v2"  # part of every stream's tag, and so of every value
+FIRST_TAKE = "v2"  # part of every stream's tag, and so of every value
+OTHER_TAKE = "other"
 _DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
-def write(path: Path) -> Path:
-    """Write the tiny model into `path` (made if absent) and return it. Takes one to three seconds."""
+def write(path: Path, *, take: str = FIRST_TAKE) -> Path:
+    """Write the tiny model into `path` (made if absent) and return it. Takes one to three seconds.
+
+    Another `take` has other values everywhere, so that it is heard which of two versions spoke.
+    """
     shutil.copytree(RECIPE / "side", path, dirs_exist_ok=True)
     recipe = json.loads((RECIPE / "keys.json").read_text(encoding="utf-8"))
     for file, specs in recipe.items():
-        write_tensors(tensors(file, specs), path / file)
+        write_tensors(tensors(file, specs, take), path / file)
     write_vocabulary(path / TOKENIZER_DIR)
     return path
 
 
-def tensors(file: str, specs: Mapping[str, Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+def tensors(file: str, specs: Mapping[str, Mapping[str, Any]], take: str = FIRST_TAKE) -> dict[str, torch.Tensor]:
     """The tensors that the recipe of `file` describes; an alias shares its original's storage, as published."""
     made: dict[str, torch.Tensor] = {}
     for name, spec in specs.items():
         original = spec["init"].get("alias")
-        made[name] = made[original] if original else draw(f"{_STREAM_PREFIX}/{file}/{name}", spec)
+        made[name] = made[original] if original else draw(f"{take}/{file}/{name}", spec)
     return made
 
 
