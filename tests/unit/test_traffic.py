@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import re
 import socket
 import threading
@@ -37,8 +38,9 @@ def answering(*replies: bytes) -> Iterator[str]:
         def serve() -> None:
             for answer in replies:
                 connection, _ = server.accept()
-                with connection:
-                    connection.recv(65536)
+                with connection, connection.makefile("rb") as request:
+                    head = http.client.parse_headers(request) if request.readline() else None
+                    request.read(int((head or {}).get("Content-Length", 0)))  # unread bytes would reset the connection
                     connection.sendall(answer)
 
         thread = threading.Thread(target=serve, daemon=True)
