@@ -7,7 +7,7 @@ Paths are known here, so nothing has to be discovered.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -116,6 +116,26 @@ class Cluster:
             manifest["kind"],
             _path(manifest["kind"], metadata["namespace"], metadata["name"]),
             body=manifest,
+            content_type="application/merge-patch+json",
+            field_manager=names.FIELD_MANAGER,
+        )
+
+    async def annotate(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """Set annotations and labels of an object that may not be ours to apply, and touch nothing else of it."""
+        metadata = {"annotations": dict(annotations or {}), "labels": dict(labels or {})}
+        await self._request(
+            "patch",
+            kind,
+            _path(kind, namespace, name),
+            body={"metadata": {field: values for field, values in metadata.items() if values}},
             content_type="application/merge-patch+json",
             field_manager=names.FIELD_MANAGER,
         )

@@ -27,6 +27,9 @@ class DyingCluster(Cluster):
     async def apply(self, manifest: Object, *, dry_run: bool = False) -> None:
         await self._write(self._living.apply(manifest, dry_run=dry_run))
 
+    async def annotate(self, kind: str, namespace: str, name: str, **metadata: Any) -> None:
+        await self._write(self._living.annotate(kind, namespace, name, **metadata))
+
     async def create(self, manifest: Object) -> Object:
         return await self._write(self._living.create(manifest))
 
