@@ -1,4 +1,4 @@
-"""Writes what is generated: docs/api.md, every field of CosyVoiceModel, from the CRD."""
+"""Writes what is generated: docs/api.md, every field of CosyVoiceModel, from the CRD; and the parts of the chart."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from cosyvoice_worker._version import __version__
+from dev import chart
 
 ROOT = Path(__file__).parents[1]
 CRD = ROOT / "crds" / "cosyvoicemodels.yaml"
@@ -21,9 +24,15 @@ HEAD = """# CosyVoiceModel
 
 def main() -> None:
     """Regenerate every file."""
-    crd = yaml.safe_load(CRD.read_text(encoding="utf-8"))
-    API_REFERENCE.write_text(api_reference(crd), encoding="utf-8")
-    print(f"wrote {API_REFERENCE.relative_to(ROOT)}")
+    for path, text in generated().items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+
+
+def generated() -> dict[Path, str]:
+    """Every generated file, and what belongs into it."""
+    crd = CRD.read_text(encoding="utf-8")
+    return {API_REFERENCE: api_reference(yaml.safe_load(crd)), **chart.generated(crd, __version__)}
 
 
 def api_reference(crd: dict[str, Any]) -> str:

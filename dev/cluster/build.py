@@ -37,9 +37,14 @@ def build_all(cache: Path, go: Path, say: Callable[[str], None]) -> None:
     if missing:
         say(f"Building {', '.join(module.name for module in missing)} from source: {FIRST_BUILD}.")
     for module in missing:
-        started = time.monotonic()
-        _build(module, cache, go, say)
-        say(f"  {module.name}: built in {time.monotonic() - started:.0f} s, kept in {folder(module, cache)}")
+        build(module, cache, go, say)
+
+
+def build(module: Module, cache: Path, go: Path, say: Callable[[str], None]) -> None:
+    """Build one module, whether it is in the cache or not."""
+    started = time.monotonic()
+    _build(module, cache, go, say)
+    say(f"  {module.name}: built in {time.monotonic() - started:.0f} s, kept in {folder(module, cache)}")
 
 
 def _build(module: Module, cache: Path, go: Path, say: Callable[[str], None]) -> None:

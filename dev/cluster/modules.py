@@ -78,3 +78,8 @@ CONTAINERD = Module(
 COREDNS = Module("coredns", ".", ("coredns",))
 PAUSE = Module("pause", ".", ("pause",))
 MODULES = (KUBERNETES, CONTAINERD, COREDNS, PAUSE)
+# Not of the cluster, but built in the same way (`dev.helm`). It shares most of its packages with Kubernetes.
+HELM_VERSION = "v4.3.2"
+HELM = Module(
+    "helm", "tool", ("helm",), ("-ldflags", f"-s -w -X helm.sh/helm/v4/internal/version.version={HELM_VERSION}")
+)
