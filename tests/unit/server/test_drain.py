@@ -10,7 +10,7 @@ from tests.unit.server import fake_engine
 from tests.unit.server.fake_engine import FakeEngine, samples
 from tests.unit.server.running_front import RunningFront, running_front
 
-QUICK = Limits(kill_seconds=0.2)
+QUICK = Limits(linger_seconds=0.1, kill_seconds=0.2)
 
 
 class Paused:
@@ -60,6 +60,43 @@ async def test_while_draining_requests_are_finished_and_new_ones_taken_on_closin
     assert [reply.body for reply in replies] == [samples("Begun."), samples("Late.")]
     assert [reply.headers["connection"] for reply in replies] == ["close"] * 2
     assert closed == [True, True]
+
+
+async def test_who_was_promised_another_request_before_the_end_began_is_served_once_more() -> None:
+    engine = Paused()
+    async with running_front(engine, limits=Limits(kill_seconds=0.2)) as front:
+        client = await front.connect()
+        await client.speak("Begun.", stream=True, response_format="pcm")
+        await front.until(lambda: front.front.dispatcher.in_flight == 1)
+        engine.go_on.set()
+        _, before = await client.head()
+        front.front.stop()
+        await front.until(lambda: front.front.state.draining)
+        while await client.chunk():
+            pass
+        await front.until(lambda: front.front.dispatcher.in_flight == 0)
+        await client.speak("Again.", response_format="pcm")
+        again = await client.reply()
+        closed = await client.closed()
+        client.leave()
+
+        assert await front.running is None
+
+    assert "connection" not in before
+    assert (again.status, again.headers["connection"], again.body) == (200, "close", samples("Again."))
+    assert closed
+
+
+async def test_a_connection_that_nobody_uses_holds_the_end_up_for_a_moment_only() -> None:
+    async with running_front(fake_engine.good, limits=QUICK) as front:
+        idle = await front.connect()
+        await idle.speak("Before.", response_format="pcm")
+        await idle.reply()
+        front.front.stop()
+
+        assert await front.running is None
+        assert await idle.closed()
+        idle.leave()
 
 
 async def requests_until_end(front: RunningFront, *, stop_again: bool) -> list[tuple[int, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -87,16 +88,24 @@ class Front:
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
     async def _drain(self) -> None:
-        """Not ready any more, but serving what still comes, until nothing is in flight or the patience is over."""
+        """Not ready any more, but serving what still comes, until there is nothing to wait for or patience is over."""
         self.state.draining = True
         log.info("draining", extra={"requests": self._speech.active})
-        deadline = asyncio.get_running_loop().time() + self.limits.drain_seconds
-        while self._speech.active and asyncio.get_running_loop().time() < deadline:
-            try:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.limits.drain_seconds
+        quiet_since = loop.time()
+        while loop.time() < deadline:
+            if self._speech.active:
+                quiet_since = loop.time()
+            elif not self._is_kept_open() or loop.time() - quiet_since > self.limits.linger_seconds:
+                return
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._asked_to_hurry.wait(), DRAIN_TICK_SECONDS)
-            except TimeoutError:
-                continue
-            return
+                return
+
+    def _is_kept_open(self) -> bool:
+        """Whether someone was promised another request: whose last response was too early for `Connection: close`."""
+        return bool(self._server.server_state.connections)
 
     def _end_requests(self) -> None:
         problem = problems.stopping(STOPPING_RETRY_SECONDS)

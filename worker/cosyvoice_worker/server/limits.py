@@ -25,4 +25,6 @@ class Limits:
     # Longer than any request may take, so that draining cuts none off; with the pod's preStop of 5 s it fits into the
     # termination grace period of 330 s that the operator gives.
     drain_seconds: float = 310.0
+    # While draining, for the next request of a connection that was kept: its response says that it is the last.
+    linger_seconds: float = 2.0
     kill_seconds: float = 3.0
