@@ -1,0 +1,197 @@
+"""Hot swap: the pods of one template load another revision in place, while they serve. Pure.
+
+First one pod tries the revision: it is the live ConfigMap's `candidate`. Once that pod serves it, it is proven and
+becomes `current`, so that a pod that restarts never loads what no pod has loaded before. Then the other pods follow,
+one after the other. A pod that fails goes on serving what it served, so a failure costs the users nothing.
+
+A revision that served before is proven already: going back to it begins with `current`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from cosyvoice_operator import failures, order, progress
+from cosyvoice_operator.failures import Failure
+from cosyvoice_operator.observed import Observed, Pod, Swap
+from cosyvoice_operator.order import Order
+
+RESEND_AFTER = timedelta(seconds=10)  # an order that a pod has not taken up: its kubelet did not look
+RETRY_AFTER = timedelta(seconds=5)  # what may pass by itself is given a moment
+ROOM_AFTER = timedelta(seconds=60)  # memory that others take does not come back at once
+
+STAGING, LOADING, SWITCHED, FAILED = "Staging", "Loading", "Switched", "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """Which try of a swap: `number` stands in its orders and is never used again, `tries` have failed before it."""
+
+    number: int
+    started: datetime  # the swap, with its first try
+    tries: int = 0
+
+    @property
+    def following(self) -> Attempt:
+        """The next try, after this one failed."""
+        return replace(self, number=self.number + 1, tries=self.tries + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a swap is for: the pods of `template` are to serve `revision`, which users know as `version`.
+
+    `proven`: it served before. `served`: when last looked at, all pods did serve it, so that one that does not answer
+    now is taken to still do. A swap may wait for its source as long as `deadline`.
+    """
+
+    template: str
+    revision: str
+    version: str
+    deadline: timedelta
+    proven: bool = False
+    served: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapStep:
+    """What the live ConfigMap has to hold after this pass, the order to give (pod, annotation), and how it goes.
+
+    `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `attempt` is the one that
+    the order belongs to: where it differs from the one given, it has to be remembered first.
+    """
+
+    current: str
+    candidate: str | None
+    attempt: Attempt
+    reason: str
+    message: str
+    order: tuple[str, str] | None = None
+    done: bool = False
+    room_refused: bool = False
+    failures: tuple[Failure, ...] = ()
+
+    def condemned(self, goal: Goal, now: datetime) -> bool:
+        """Whether the failures count against the revision."""
+        late = now - self.attempt.started > goal.deadline
+        return not self.room_refused and any(failure.counts(deadline_exceeded=late) for failure in self.failures)
+
+
+def plan(observed: Observed, goal: Goal, attempt: Attempt, now: datetime) -> SwapStep:
+    """The next step towards `goal`. Equal arguments give the same step; once it is taken, the next one is to wait."""
+    run = _Run(goal=goal, attempt=attempt, now=now)
+    pods = [pod for pod in observed.pods if pod.carrier == goal.template and not pod.lost]
+    current = observed.loads(goal.template)
+    if current == goal.revision or goal.proven:
+        return _spread(pods, run)
+    step = SwapStep(current=current, candidate=goal.revision, attempt=attempt, reason=progress.LOADING, message="")
+    pod = next((pod for pod in pods if run.has_told(pod)), None) or next((pod for pod in pods if pod.ready), None)
+    if pod is None:
+        return replace(step, message=f"waiting for a replica that is ready to try {goal.version} on")
+    swap = run.swap_of(pod)
+    if swap is not None and swap.state == SWITCHED and run.serves(pod):
+        message = f"{pod.name} on {pod.node} serves {goal.version}"
+        return replace(step, current=goal.revision, candidate=None, reason=progress.ROLLING_OUT, message=message)
+    return _drive(step, pod, run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One pass of a swap, and what it makes of a pod."""
+
+    goal: Goal
+    attempt: Attempt
+    now: datetime
+
+    def has_told(self, pod: Pod) -> bool:
+        """Whether the pod has the order of this very attempt."""
+        told = order.parse(pod.order)
+        return told is not None and (told.revision, told.attempt) == (self.goal.revision, self.attempt.number)
+
+    def tell(self, pod: Pod, attempt: Attempt) -> tuple[str, str]:
+        """The order to the pod, given now."""
+        return pod.name, Order(revision=self.goal.revision, attempt=attempt.number, given=self.now).text
+
+    def since(self, pod: Pod) -> timedelta:
+        """How long ago the pod was told."""
+        told = order.parse(pod.order)
+        return timedelta.max if told is None or told.given is None else self.now - told.given
+
+    def swap_of(self, pod: Pod) -> Swap | None:
+        """What the worker says of this very order; None where it has not taken it up, or does not answer."""
+        swap = pod.status.swap if pod.status else None
+        return swap if swap is not None and swap.order == f"{self.goal.revision}.{self.attempt.number}" else None
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether the pod is ready and its worker says that it serves the revision."""
+        return pod.ready and pod.status is not None and pod.status.revision == self.goal.revision
+
+    def is_there(self, pod: Pod) -> bool:
+        """Whether nothing is left to do with the pod: it serves the revision, and has no order to load another."""
+        told = order.parse(pod.order)
+        silent = self.goal.served and pod.ready and pod.status is None
+        return (self.serves(pod) or silent) and (told is None or told.revision == self.goal.revision)
+
+    def is_elsewhere(self, pod: Pod) -> bool:
+        """Whether the pod is known to serve another revision, or has an order to."""
+        told = order.parse(pod.order)
+        other = pod.status is not None and pod.status.revision not in {None, self.goal.revision}
+        return other or (told is not None and told.revision != self.goal.revision)
+
+
+def _spread(pods: list[Pod], run: _Run) -> SwapStep:
+    """The revision is proven: every pod that starts loads it, and those that run follow one by one."""
+    goal = run.goal
+    left = [pod for pod in pods if not run.is_there(pod)]
+    count = f"{len(pods) - len(left)} of {len(pods)} replicas serve {goal.version}"
+    step = SwapStep(
+        current=goal.revision,
+        candidate=None,
+        attempt=run.attempt,
+        reason=progress.ROLLING_OUT,
+        message=count,
+        done=not left,
+    )
+    told = next((pod for pod in left if run.has_told(pod)), None)
+    pod = told or next((pod for pod in left if pod.ready and run.is_elsewhere(pod)), None)
+    if pod is not None:
+        return _drive(step, pod, run)
+    if left:
+        return replace(step, message=f"{count}; waiting for {left[0].name} on {left[0].node}")
+    return step
+
+
+def _drive(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
+    """One pod on its way to the revision: tell it, tell it again, wait for it, or see how it failed."""
+    where, version = f"{pod.name} on {pod.node}", run.goal.version
+    if not run.has_told(pod):
+        return replace(step, order=run.tell(pod, run.attempt), message=f"{where} is told to load {version}")
+    swap = run.swap_of(pod)
+    if swap is None:
+        again = run.tell(pod, run.attempt) if run.since(pod) >= RESEND_AFTER else None
+        return replace(step, order=again, message=f"waiting for {where} to begin with {version}")
+    if swap.state == FAILED:
+        return _failed(step, pod, swap, run)
+    if swap.state == SWITCHED:
+        return replace(step, message=f"{where} has loaded {version}; waiting for it to be ready")
+    if swap.state == STAGING:
+        return replace(step, reason=progress.STAGING, message=f"{where} stages {version} while it serves")
+    phase = f" ({swap.phase})" if swap.phase else ""
+    return replace(step, reason=progress.LOADING, message=f"{where} loads {version} while it serves{phase}")
+
+
+def _failed(step: SwapStep, pod: Pod, swap: Swap, run: _Run) -> SwapStep:
+    """The pod serves on what it served. What may pass by itself is tried again."""
+    told = order.parse(pod.order)
+    failure = failures.of_swap(pod, swap.failure, run.attempt.tries, told.given if told else None)
+    step = replace(step, failures=(failure,), room_refused=swap.room, message=failure.message)
+    if swap.room:
+        following = replace(run.attempt, number=run.attempt.number + 1)
+        if run.since(pod) < ROOM_AFTER:
+            return step
+    else:
+        following = run.attempt.following
+        if step.condemned(run.goal, run.now) or run.since(pod) < RETRY_AFTER:
+            return step
+    return replace(step, attempt=following, order=run.tell(pod, following))
