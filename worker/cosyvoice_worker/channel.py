@@ -114,7 +114,13 @@ class Shutdown(Message, frozen=True, tag="shutdown"):
     """Finish nothing more and exit with 0."""
 
 
-FrontMessage = Synthesize | Cancel | Shutdown
+class Bound(Message, frozen=True, tag="bound"):
+    """From now on the engine may take `growth` more bytes of memory; None: all that is left, as the only engine."""
+
+    growth: int | None = None
+
+
+FrontMessage = Synthesize | Cancel | Shutdown | Bound
 
 _encoder = msgspec.msgpack.Encoder()
 _engine_decoder = msgspec.msgpack.Decoder(EngineMessage)

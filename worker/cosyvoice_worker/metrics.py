@@ -63,6 +63,18 @@ class Metrics:
         self.engine_restarts = Counter(
             "cosyvoice_engine_restarts", "Engines replaced, by why the last one ended.", ["reason"], registry=registry
         )
+        self.engine_swaps = Counter(
+            "cosyvoice_engine_swaps",
+            "Orders to serve another revision, by how they ended (switched, failed, no-room, superseded).",
+            ["result"],
+            registry=registry,
+        )
+        self.engine_recycles = Counter(
+            "cosyvoice_engine_recycles",
+            "Fresh engines for the same revision, by what called for them and how that ended.",
+            ["reason", "result"],
+            registry=registry,
+        )
         self.staged_bytes = Gauge("cosyvoice_staged_bytes", "Size of the staged weights.", registry=registry)
         self.info = Gauge(
             "cosyvoice_worker_info",

@@ -47,6 +47,13 @@ class WarmUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
     max_seconds: Annotated[float, Meta(gt=0, le=30)] = 1.0
 
 
+class Recycle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """When a fresh engine takes over from one that serves: after so many requests, after so much growth of memory."""
+
+    max_requests: Positive | None = None
+    max_memory_growth_bytes: Positive | None = None
+
+
 class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"fallback_to_cpu": "fallbackToCPU"}):
     """How the model is run. `loadTimeoutSeconds` bounds map, build and warm-up together."""
 
@@ -56,6 +63,7 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"f
     dtype: Dtype = "auto"
     preload: bool = True
     fallback_to_cpu: bool = False
+    recycle: Recycle = Recycle()
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ import itertools
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from cosyvoice_worker.channel import (
     LENGTH,
@@ -29,6 +30,9 @@ from cosyvoice_worker.channel import (
     decode_front,
     encode,
 )
+from cosyvoice_worker.server.state import Identity
+from cosyvoice_worker.server.version import Version
+from cosyvoice_worker.settings import Recycle
 
 RATE = 24000
 KILLED = -9
@@ -53,6 +57,7 @@ class FakeEngine:
         self.sock, self._theirs = socket.socketpair()
         self.received: list[FrontMessage] = []
         self.exit_code = 0
+        self.private = 100 * 2**20
         self._waiting: deque[Synthesize] = deque()
         self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._reader: asyncio.StreamReader
@@ -61,6 +66,9 @@ class FakeEngine:
         self._task.add_done_callback(lambda _: self._theirs.close())  # it may have been cancelled before it began
 
     # ----- the port ---------------------------------------------------------------------------------------------------
+
+    def private_bytes(self) -> int | None:
+        return None if self._status.done() else self.private
 
     def kill(self) -> None:
         if not self._status.done():
@@ -129,10 +137,15 @@ Script = Callable[[FakeEngine], Awaitable[None]]
 
 
 class FakeLauncher:
-    """Starts engines with the given scripts in turn, the last one again and again."""
+    """Starts engines with the given scripts in turn, the last one again and again.
+
+    `versions` and `memory_bytes` are what each was started for and with.
+    """
 
     def __init__(self, *scripts: Script) -> None:
         self.engines: list[FakeEngine] = []
+        self.versions: list[Version] = []
+        self.memory_bytes: list[int | None] = []
         self._scripts = scripts
         self._refusal: OSError | None = None
 
@@ -140,12 +153,26 @@ class FakeLauncher:
         """Start no engine from now on."""
         self._refusal = error
 
-    def __call__(self) -> FakeEngine:
+    def __call__(self, version: Version, memory_bytes: int | None = None) -> FakeEngine:
         if self._refusal is not None:
             raise self._refusal
+        self.versions.append(version)
+        self.memory_bytes.append(memory_bytes)
         script = self._scripts[min(len(self.engines), len(self._scripts) - 1)]
         self.engines.append(FakeEngine(script))
         return self.engines[-1]
+
+
+def version(revision: str = "3f9a1c0b7d", recycle: Recycle | None = None, load_seconds: float = 60) -> Version:
+    """A version for which a fake engine can be started: nothing is read of it."""
+    place = Path("/nowhere") / revision
+    return Version(
+        identity=Identity(model="narrator", version=f"v-{revision}", revision=revision),
+        document=place / "model.json",
+        directory=place,
+        load_seconds=load_seconds,
+        recycle=recycle or Recycle(),
+    )
 
 
 def samples(text: str) -> bytes:

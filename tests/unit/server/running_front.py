@@ -7,15 +7,18 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cosyvoice_worker.outcome import Outcome
 from cosyvoice_worker.server.front import Front
 from cosyvoice_worker.server.limits import Limits
+from cosyvoice_worker.server.second_engine import Container
 from cosyvoice_worker.server.state import FrontState, Identity
+from cosyvoice_worker.settings import Recycle
 from cosyvoice_worker.voices.registry import ListedVoice
+from tests.unit.server import fake_engine
 from tests.unit.server.fake_engine import FakeLauncher, Script
 
 HOST = "127.0.0.1"
@@ -31,6 +34,12 @@ IDENTITY = Identity(
 
 class FakeVoices:
     """Two voices that can be used, and one that cannot."""
+
+    def __init__(self) -> None:
+        self.model: Path | None = None
+
+    def follow(self, model: Path) -> None:
+        self.model = model
 
     async def names(self) -> list[str]:
         return ["anna", "ben"]
@@ -138,21 +147,32 @@ class RunningFront:
 
 @asynccontextmanager
 async def running_front(
-    *scripts: Script, limits: Limits | None = None, lazy: bool = False, ready: bool = True
+    *scripts: Script,
+    limits: Limits | None = None,
+    lazy: bool = False,
+    ready: bool = True,
+    root: Path = Path("/nowhere"),
+    recycle: Recycle | None = None,
+    measure: Callable[[], Container] = lambda: Container(limit=None, used=0),
 ) -> AsyncIterator[RunningFront]:
-    """A front whose first engine runs the first script; ended without draining."""
+    """A front whose first engine runs the first script; ended without draining. `root` has its order and its stage."""
     launcher = FakeLauncher(*scripts)
+    version = replace(fake_engine.version(recycle=recycle), identity=IDENTITY)
     sockets = (socket.create_server((HOST, 0)), socket.create_server((HOST, 0)))
     front = Front(
         state=FrontState(identity=IDENTITY, lazy=lazy),
+        version=version,
         voices=FakeVoices(),
         limits=limits or Limits(kill_seconds=0.2),
-        load_seconds=60,
         launch=launcher,
         sockets=sockets,
+        root=root,
+        order_file=root / "swap",
+        on_switch=lambda _: None,
+        measure=measure,
     )
     harness = RunningFront(front, launcher, sockets)
-    harness.running = asyncio.create_task(front.run(None if lazy else launcher()))
+    harness.running = asyncio.create_task(front.run(None if lazy else launcher(version)))
     await harness.until(lambda: not (ready and not lazy) or front.state.engine_ready or harness.running.done())
     yield harness
     front.stop()

@@ -11,7 +11,8 @@ from cosyvoice_worker.channel import Audio, Beat, Cancel, Done, Failed, FrontMes
 from cosyvoice_worker.metrics import Metrics
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.dispatcher import Dispatcher
-from cosyvoice_worker.server.job import Job
+from cosyvoice_worker.server.job import Job, Speaker
+from cosyvoice_worker.server.lane import Lane
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.problems import Problem
 from cosyvoice_worker.server.speech_request import SpeechRequest
@@ -23,8 +24,12 @@ class Bench:
     def __init__(self, limits: Limits | None = None, *, attached: bool = True) -> None:
         self.sent: list[FrontMessage] = []
         self.dispatcher = Dispatcher(limits or Limits(), Metrics(CollectorRegistry()))
+        self.lane = Lane(self.sent.append, Speaker(sample_rate=24000), lambda: None)
         if attached:
-            self.dispatcher.attach(self.sent.append)
+            self.dispatcher.attach(self.lane)
+
+    def receive(self, message: Audio | Done | Failed | Beat) -> None:
+        self.dispatcher.receive(self.lane, message)
 
     def submit(self, text: str = "Hello.", *, stream: bool = False) -> Job:
         request = SpeechRequest(input=text, stream=stream)
@@ -52,7 +57,7 @@ async def test_requests_run_one_at_a_time_in_their_order() -> None:
     orders = [bench.started()]
 
     for job in jobs:
-        bench.dispatcher.receive(done(job))
+        bench.receive(done(job))
         orders.append(bench.started())
 
     assert orders == [[1], [1, 2], [1, 2, 3], [1, 2, 3]]
@@ -63,8 +68,8 @@ async def test_audio_is_read_in_order_until_the_end() -> None:
     bench = Bench()
     job = bench.submit()
     for seq, s16 in enumerate([b"ab", b"cd"]):
-        bench.dispatcher.receive(Audio(id=job.id, seq=seq, s16=s16))
-    bench.dispatcher.receive(done(job))
+        bench.receive(Audio(id=job.id, seq=seq, s16=s16))
+    bench.receive(done(job))
 
     assert [await job.read() for _ in range(3)] == [b"ab", b"cd", None]
 
@@ -86,7 +91,7 @@ async def test_a_waiting_request_that_is_cancelled_leaves_its_place() -> None:
     first, second, third = (bench.submit() for _ in range(3))
 
     bench.dispatcher.cancel(second, problems.client_gone())
-    bench.dispatcher.receive(done(first))
+    bench.receive(done(first))
 
     assert bench.started() == [first.id, third.id]
     assert await problem_of(second) == "client-gone"
@@ -99,7 +104,7 @@ async def test_the_slot_of_a_cancelled_request_is_free_when_the_engine_says_so()
 
     bench.dispatcher.cancel(first, problems.client_gone())
     before = bench.started()
-    bench.dispatcher.receive(done(first, cancelled=True))
+    bench.receive(done(first, cancelled=True))
 
     assert before == [first.id]
     assert bench.sent[1:] == [Cancel(id=first.id), bench.sent[-1]]
@@ -112,9 +117,9 @@ async def test_a_reader_too_slow_for_a_stream_is_cut_and_the_engine_told_to_stop
     cuts: list[str] = []
     job.on_cut = lambda: cuts.append("cut")
 
-    bench.dispatcher.receive(Audio(id=job.id, seq=0, s16=bytes(10)))
+    bench.receive(Audio(id=job.id, seq=0, s16=bytes(10)))
     assert cuts == []
-    bench.dispatcher.receive(Audio(id=job.id, seq=1, s16=bytes(2)))
+    bench.receive(Audio(id=job.id, seq=1, s16=bytes(2)))
 
     assert cuts == ["cut"]
     assert bench.sent[-1] == Cancel(id=job.id)
@@ -125,7 +130,7 @@ async def test_a_whole_answer_may_be_larger_than_a_stream_s_buffer() -> None:
     bench = Bench(Limits(buffered_bytes=10))
     job = bench.submit()
 
-    bench.dispatcher.receive(Audio(id=job.id, seq=0, s16=bytes(100)))
+    bench.receive(Audio(id=job.id, seq=0, s16=bytes(100)))
 
     assert job.end is None
 
@@ -152,7 +157,7 @@ async def test_what_the_engine_ends_a_request_with_is_told(message: Failed | Don
     bench = Bench()
     job = bench.submit()
 
-    bench.dispatcher.receive(message)
+    bench.receive(message)
 
     assert isinstance(job.end, Problem)
     assert (job.end.kind, job.end.status) == (kind, status)
@@ -161,11 +166,11 @@ async def test_what_the_engine_ends_a_request_with_is_told(message: Failed | Don
 async def test_messages_about_requests_that_are_over_change_nothing() -> None:
     bench = Bench()
     first = bench.submit()
-    bench.dispatcher.receive(done(first))
+    bench.receive(done(first))
     second = bench.submit()
 
     for message in (Audio(id=first.id, seq=9, s16=b"xx"), Beat(id=first.id, step=9), done(first)):
-        bench.dispatcher.receive(message)
+        bench.receive(message)
 
     assert (second.end, second.buffered) == (None, 0)
     assert bench.dispatcher.in_flight == 1
@@ -175,8 +180,7 @@ async def test_without_the_engine_the_running_request_can_be_ended_and_the_other
     bench = Bench()
     running, waiting = bench.submit(), bench.submit()
 
-    bench.dispatcher.detach()
-    bench.dispatcher.end_running(problems.engine_died(1))
+    bench.dispatcher.detach(bench.lane, problems.engine_died(1))
     kept = waiting.end
     bench.dispatcher.end_waiting(problems.stopping(1))
 
@@ -190,7 +194,7 @@ async def test_requests_wait_for_an_engine_that_is_still_to_come() -> None:
     job = bench.submit()
     before = bench.dispatcher.queued
 
-    bench.dispatcher.attach(bench.sent.append)
+    bench.dispatcher.attach(bench.lane)
 
     assert before == 1
     assert bench.started() == [job.id]
@@ -199,11 +203,11 @@ async def test_requests_wait_for_an_engine_that_is_still_to_come() -> None:
 async def test_only_a_changed_step_is_progress() -> None:
     bench = Bench()
     job = bench.submit()
-    moved = [bench.dispatcher.moved_at]
+    moved = [bench.lane.moved_at]
 
     for step in (1, 1, 2):
         await asyncio.sleep(0.002)
-        bench.dispatcher.receive(Beat(id=job.id, step=step))
-        moved.append(bench.dispatcher.moved_at)
+        bench.receive(Beat(id=job.id, step=step))
+        moved.append(bench.lane.moved_at)
 
     assert moved[0] < moved[1] == moved[2] < moved[3]

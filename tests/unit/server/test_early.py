@@ -94,7 +94,7 @@ def test_head_has_no_body() -> None:
 def test_the_early_status_is_json_with_the_fields_of_the_contract() -> None:
     assert json.loads(ADMIN_PAGES[b"/status"][2]) == {
         "schema": 1,
-        **dict.fromkeys(["model", "version", "revision", "digest", "device", "dtype", "staged", "failure"]),
+        **dict.fromkeys(["model", "version", "revision", "digest", "device", "dtype", "staged", "failure", "swap"]),
         "phase": "Start",
         "ready": False,
         "load": {},

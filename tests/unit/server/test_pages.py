@@ -57,6 +57,7 @@ async def test_the_status_is_the_document_of_the_contract(front: RunningFront) -
         "engine": {"pid": front.launcher.engines[0].pid, "restarts": 0, "inFlight": 0, "queued": 0},
         "staged": {"bytes": 57000000, "seconds": 0.4},
         "failure": None,
+        "swap": None,
     }
 
 

@@ -15,29 +15,45 @@ from cosyvoice_worker.outcome import Outcome, Reason
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.engine_life import Patience
 from cosyvoice_worker.server.job import Job
+from cosyvoice_worker.server.lane import Lane
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.problems import Problem
 from cosyvoice_worker.server.speech_request import SpeechRequest
 from cosyvoice_worker.server.state import FrontState, Identity
 from cosyvoice_worker.server.supervisor import Supervisor
 from tests.unit.server import fake_engine
-from tests.unit.server.fake_engine import FakeEngine, FakeLauncher, Script
+from tests.unit.server.fake_engine import FakeEngine, FakeLauncher, Script, version
 
-PATIENCE = Patience(load_seconds=60, kill_seconds=0.2, tick_seconds=0.01)
+PATIENCE = Patience(kill_seconds=0.2, tick_seconds=0.01)
 
 
 class Front:
     """A supervisor over fake engines."""
 
-    def __init__(self, *scripts: Script, patience: Patience = PATIENCE, lazy: bool = False, ooms: int = 0) -> None:
+    def __init__(self, *scripts: Script, load_seconds: float = 60, lazy: bool = False, ooms: int = 0) -> None:
         self.launcher = FakeLauncher(*scripts)
         self.state = FrontState(identity=Identity(model="narrator"), lazy=lazy)
         self.dispatcher = Dispatcher(Limits(), Metrics(CollectorRegistry()))
         counts = iter([0, ooms])
-        self.supervisor = Supervisor(self.launcher, self.state, self.dispatcher, patience, lambda: next(counts, ooms))
+        self.supervisor = Supervisor(
+            self.launcher,
+            version(load_seconds=load_seconds),
+            self.state,
+            self.dispatcher,
+            PATIENCE,
+            on_switch=lambda _: None,
+            count_oom_kills=lambda: next(counts, ooms),
+        )
+
+    @property
+    def lane(self) -> Lane:
+        life = self.supervisor.serving
+        assert life is not None
+        assert life.lane is not None
+        return life.lane
 
     def start(self) -> asyncio.Task[Outcome | None]:
-        first = None if self.state.lazy else self.launcher()
+        first = None if self.state.lazy else self.launcher(self.supervisor.version)
         return asyncio.get_running_loop().create_task(self.supervisor.run(first))
 
     def submit(self, text: str = "Hello.", *, stream: bool = False) -> Job:
@@ -55,8 +71,8 @@ class Front:
 
 
 @asynccontextmanager
-async def serving(*scripts: Script, lazy: bool = False, patience: Patience = PATIENCE) -> AsyncIterator[Front]:
-    front = Front(*scripts, lazy=lazy, patience=patience)
+async def serving(*scripts: Script, lazy: bool = False) -> AsyncIterator[Front]:
+    front = Front(*scripts, lazy=lazy)
     running = front.start()
     if not lazy:
         await front.until_ready()
@@ -114,7 +130,7 @@ async def test_a_first_engine_killed_while_loading_tells_whether_memory_was_the_
 
 
 async def test_the_breaker_ends_a_load_that_takes_too_long() -> None:
-    front = Front(fake_engine.never_ready, patience=Patience(load_seconds=0.05, kill_seconds=1, tick_seconds=0.01))
+    front = Front(fake_engine.never_ready, load_seconds=0.05)
 
     outcome = await front.start()
 
@@ -176,7 +192,7 @@ async def test_the_watchdog_replaces_an_engine_that_makes_no_step() -> None:
 
     async with serving(stuck, fake_engine.good) as front:
         job = front.submit()
-        front.dispatcher.moved_at -= 31
+        front.lane.moved_at -= 31
 
         assert await kind_of(job) == "engine-died"
         await front.until_ready(engines=2)
@@ -185,7 +201,7 @@ async def test_the_watchdog_replaces_an_engine_that_makes_no_step() -> None:
 
 async def test_an_idle_engine_is_left_alone() -> None:
     async with serving(fake_engine.silent) as front:
-        front.dispatcher.moved_at = -1e9
+        front.lane.moved_at = -1e9
         await asyncio.sleep(0.05)
 
         assert front.state.engine_ready

@@ -16,8 +16,9 @@ def main() -> None:
     parser.add_argument("--config", type=Path, default=Path(CONFIG_PATH))
     parser.add_argument("--root", type=Path, default=Path(WEIGHTS_ROOT), help="where the weights are staged")
     parser.add_argument("--voices", type=Path, default=Path(VOICES_CONFIG_PATH), help="packs beside the model's own")
+    parser.add_argument("--memory-bytes", type=int, help="what a second engine may hold for itself")
     args = parser.parse_args()
-    run(args.fd, args.config, args.root, args.voices)
+    run(args.fd, args.config, args.root, args.voices, memory_bytes=args.memory_bytes)
 
 
 main()

@@ -31,12 +31,18 @@ def memory_budget(weights: int) -> int:
     the one that staged them, because the pod's own limit holds for both. BUDGET_VARIABLE, in bytes, goes first; raises
     WorkerError (InvalidConfig) where that is no number.
     """
+    fixed = fixed_budget()
+    if fixed is not None:
+        return fixed
+    limit = cgroup.memory_limit() or 0
+    return max(LEAST_BUDGET_BYTES, limit - cgroup.memory_used() - weights - RESERVE_BYTES)
+
+
+def fixed_budget() -> int | None:
+    """The budget where it does not depend on what is used: the environment's, or the default; None where it does."""
     if wanted := os.environ.get(BUDGET_VARIABLE):
         return _bytes(wanted)
-    limit = cgroup.memory_limit()
-    if limit is None:
-        return DEFAULT_BUDGET_BYTES
-    return max(LEAST_BUDGET_BYTES, limit - cgroup.memory_used() - weights - RESERVE_BYTES)
+    return DEFAULT_BUDGET_BYTES if cgroup.memory_limit() is None else None
 
 
 def threads() -> int:
@@ -55,5 +61,5 @@ def threads() -> int:
 def _bytes(text: str) -> int:
     if not text.isdecimal():
         message = f"the environment variable {BUDGET_VARIABLE} is {text!r}, not a number of bytes"
-        raise fail(Reason.INVALID_CONFIG, Phase.BUILD, message, expected="a number of bytes", actual=text)
+        raise fail(Reason.INVALID_CONFIG, Phase.MAP, message, expected="a number of bytes", actual=text)
     return int(text)

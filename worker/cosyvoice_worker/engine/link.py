@@ -60,7 +60,11 @@ class Inbox:
     """The front's requests in order. Cancellation and the end of the front take effect while one is being worked on."""
 
     def __init__(self, link: Link, end: Callable[[], NoReturn]) -> None:
-        """`end` is called on the reading thread when the front is gone or says so; it does not return."""
+        """`end` is called on the reading thread when the front is gone or says so; it does not return.
+
+        `on_bound`, set by who loads, is called there when the memory that this engine may take changes.
+        """
+        self.on_bound: Callable[[int | None], None] | None = None
         self._link = link
         self._end = end
         self._waiting: SimpleQueue[Job] = SimpleQueue()
@@ -89,6 +93,9 @@ class Inbox:
                     with self._lock:
                         if number in self._open:
                             self._open[number].cancel()
+                case channel.Bound(growth=growth):
+                    if self.on_bound is not None:
+                        self.on_bound(growth)
                 case channel.Shutdown() | None:
                     self._end()
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import torch
 
 from cosyvoice_worker.channel import EngineMessage
+from cosyvoice_worker.engine.bound import MemoryBound
 from cosyvoice_worker.engine.choice import choose_voice
 from cosyvoice_worker.engine.devices import choose
 from cosyvoice_worker.engine.environment import settle
 from cosyvoice_worker.engine.job import Steps
-from cosyvoice_worker.engine.limits import memory_budget, threads
+from cosyvoice_worker.engine.limits import threads
 from cosyvoice_worker.engine.phases import Phases
 from cosyvoice_worker.engine.refusals import is_out_of_memory
 from cosyvoice_worker.engine.synthesis import Synthesizer
@@ -23,14 +24,13 @@ from cosyvoice_worker.models.cosyvoice2 import load as cosyvoice2
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
 from cosyvoice_worker.settings import Engine as Settings
 from cosyvoice_worker.voices.registry import VoiceRegistry, model_voices
-from cosyvoice_worker.weights.memory import limit_growth
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A model that is ready to speak. `slowest_step` is in seconds, of the warm-up."""
+    """A model that is ready to speak. `slowest_step` is in seconds, of the warm-up; `bound` is None on a GPU."""
 
     synthesizer: Synthesizer
     voices: VoiceRegistry
@@ -38,18 +38,26 @@ class Engine:
     device: str
     dtype: str
     slowest_step: float
+    bound: MemoryBound | None
 
 
 def load(
-    settings: Settings, directory: Path, voices: Path, phases: Phases, send: Callable[[EngineMessage], None]
+    settings: Settings,
+    directory: Path,
+    voices: Path,
+    phases: Phases,
+    send: Callable[[EngineMessage], None],
+    *,
+    memory_bytes: int | None = None,
 ) -> Engine:
     """Map, build and warm up the model staged in `directory`; `voices` holds packs beside the model's own.
 
+    `memory_bytes` is what a second engine may hold for itself, None what the only one may.
     Raises WorkerError whatever goes wrong: an allocation that is refused is OutOfMemory, an exception that nobody
     foresaw EngineDied, both with the phase they happened in.
     """
     try:
-        return _load(settings, directory, voices, phases, send)
+        return _load(settings, directory, voices, phases, send, memory_bytes=memory_bytes)
     except WorkerError:
         raise
     except Exception as error:
@@ -62,17 +70,26 @@ def load(
 
 
 def _load(
-    settings: Settings, directory: Path, voices: Path, phases: Phases, send: Callable[[EngineMessage], None]
+    settings: Settings,
+    directory: Path,
+    voices: Path,
+    phases: Phases,
+    send: Callable[[EngineMessage], None],
+    *,
+    memory_bytes: int | None,
 ) -> Engine:
     torch.set_num_threads(threads())
     phases.enter(Phase.MAP)
     device, dtype = choose(settings)
+    bound = None
+    if device == "cpu":
+        _start_threads()
+        bound = MemoryBound(_bytes_of(directory), memory_bytes)
+        bound.while_mapping()
     model = cosyvoice2.load(directory, device, dtype, phases.enter)
     tokenizer = cosyvoice2.make_tokenizer(directory)
-    if model.device.type == "cpu":
-        _start_threads()
-        weights = sum((directory / name).stat().st_size for name in cosyvoice2.FILES)
-        limit_growth(memory_budget(weights))
+    if bound is not None:
+        bound.once_built()
     settle()
 
     phases.enter(Phase.WARM_UP)
@@ -87,7 +104,14 @@ def _load(
         device=model.device.type,
         dtype=str(model.dtype).removeprefix("torch."),
         slowest_step=steps.slowest,
+        bound=bound,
     )
+
+
+def _bytes_of(directory: Path) -> int:
+    """Of the weights; what is not there is told when it is read."""
+    files = [directory / name for name in cosyvoice2.FILES]
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def _start_threads() -> None:

@@ -25,8 +25,11 @@ PR_SET_PDEATHSIG = 1
 log = logging.getLogger(__name__)
 
 
-def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
-    """Be the engine behind descriptor `fd`, until the front is gone or the load has failed."""
+def run(fd: int, config: Path, root: Path, voices: Path, *, memory_bytes: int | None = None) -> NoReturn:
+    """Be the engine behind descriptor `fd`, until the front is gone or the load has failed.
+
+    `memory_bytes` is what a second engine may hold for itself.
+    """
     # Ctrl-C in a terminal reaches this process too; when it ends is the front's to say, which drains first.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _die_with_parent()
@@ -45,10 +48,12 @@ def run(fd: int, config: Path, root: Path, voices: Path) -> NoReturn:
         from cosyvoice_worker.engine.load import load  # noqa: PLC0415
         from cosyvoice_worker.engine.serve import serve  # noqa: PLC0415
 
-        engine = load(settings.engine, root / staged.directory, voices, phases, link.send)
+        engine = load(settings.engine, root / staged.directory, voices, phases, link.send, memory_bytes=memory_bytes)
     except WorkerError as error:
         link.send(failure(error.outcome))
         leave(error.outcome.exit_code)
+    if engine.bound is not None:
+        inbox.on_bound = engine.bound.change
     link.send(
         Ready(
             sample_rate=engine.sample_rate,

@@ -33,7 +33,8 @@ class RequestContext:
                 headers = MutableHeaders(scope=message)
                 headers[HEADER_REQUEST_ID] = request_id
                 if self._state.identity.version is not None:
-                    headers[HEADER_VERSION] = self._state.identity.version
+                    # Speech has it already: another version may have taken over since it was spoken.
+                    headers.setdefault(HEADER_VERSION, self._state.identity.version)
                 if self._state.draining:
                     headers["connection"] = "close"
             await send(message)

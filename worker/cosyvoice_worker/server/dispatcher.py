@@ -1,6 +1,7 @@
 """The queue in front of the engine: one request at a time, in the order of arrival.
 
-Everything that ends a request comes through here, so that the engine's slot is freed exactly when the engine says so.
+Everything that ends a request comes through here, so that the engine's place is free exactly when the engine says so.
+While one engine takes over from another, each has its own place (lane.py), and what is new goes to the new one.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Callable
 
-from cosyvoice_worker.channel import Audio, Beat, Cancel, Done, Failed, FrontMessage, Synthesize
+from cosyvoice_worker.channel import Audio, Beat, Done, Failed
 from cosyvoice_worker.metrics import Metrics
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.engine_rules import retry_after
 from cosyvoice_worker.server.job import Job
+from cosyvoice_worker.server.lane import Lane
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.problems import Problem
 from cosyvoice_worker.server.speech_request import SpeechRequest
@@ -28,14 +29,11 @@ class Dispatcher:
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self.limits = limits
         self.metrics = metrics
-        self.moved_at = 0.0
         self._ids = itertools.count(1)
         self._waiting: deque[Job] = deque()
-        self._running: Job | None = None
-        self._send: Callable[[FrontMessage], None] | None = None
+        self._lane: Lane | None = None
+        self._lanes: list[Lane] = []
         self._timers: dict[int, asyncio.TimerHandle] = {}
-        self._step = -1
-        self._started_at = 0.0
         self._seconds_each = 1.0
 
     @property
@@ -44,7 +42,7 @@ class Dispatcher:
 
     @property
     def in_flight(self) -> int:
-        return int(self._running is not None)
+        return sum(lane.job is not None for lane in self._lanes)
 
     def retry_after(self, requests_before: int) -> int:
         """Seconds after which so many requests will have been answered, as far as can be told."""
@@ -66,30 +64,37 @@ class Dispatcher:
         """End a request early: it leaves the queue, or the engine is told to stop and the slot is free when it has."""
         if job.end is not None:
             return
-        if job is self._running and self._send is not None:
-            self._send(Cancel(id=job.id))
-        elif job in self._waiting:
+        if job in self._waiting:
             self._waiting.remove(job)
+        for lane in self._lanes:
+            if lane.job is job:
+                lane.cancel()
         self._finish(job, problem)
         if job.on_cut is not None:
             job.on_cut()
         self._tell_depth()
 
-    def attach(self, send: Callable[[FrontMessage], None]) -> None:
-        """An engine is ready: `send` takes messages for it."""
-        self._send = send
+    def attach(self, lane: Lane) -> None:
+        """An engine is ready: what waits and what comes goes to `lane`. The one before keeps the request it has."""
+        self._lane = lane
+        self._lanes.append(lane)
         self._start_next()
 
-    def detach(self) -> None:
-        """The engine is gone."""
-        self._send = None
-
-    def end_running(self, problem: Problem) -> None:
-        """End the request that the engine had."""
-        if self._running is not None:
-            self._finish(self._running, problem)
-            self._running = None
+    def detach(self, lane: Lane, problem: Problem) -> None:
+        """The engine of `lane` is gone, and `problem` is the end of the request that it had."""
+        self._lanes = [other for other in self._lanes if other is not lane]
+        if lane is self._lane:
+            self._lane = None
+        if lane.job is not None:
+            self._finish(lane.job, problem)
+            lane.end()
         self._tell_depth()
+
+    def end(self, problem: Problem) -> None:
+        """End every request; there will be no engine any more."""
+        for lane in self._lanes:
+            self.detach(lane, problem)
+        self.end_waiting(problem)
 
     def end_waiting(self, problem: Problem) -> None:
         """End every request that waits."""
@@ -97,17 +102,16 @@ class Dispatcher:
             self._finish(self._waiting.popleft(), problem)
         self._tell_depth()
 
-    def receive(self, message: Audio | Done | Failed | Beat) -> None:
-        """A message of the engine about a request. One about a request that is no longer there is late, not wrong."""
-        job = self._running
+    def receive(self, lane: Lane, message: Audio | Done | Failed | Beat) -> None:
+        """A message of `lane`'s engine about a request. One about a request it no longer has is late, not wrong."""
+        job = lane.job
         if job is None or message.id != job.id:
             return
         now = asyncio.get_running_loop().time()
         if isinstance(message, Beat):
-            if message.step != self._step:
-                self._step, self.moved_at = message.step, now
+            lane.step(message.step, now)
             return
-        self.moved_at = now
+        lane.moved_at = now
         if isinstance(message, Audio):
             job.push(message.s16, now)
             if job.request.stream and job.buffered > self.limits.buffered_bytes:
@@ -115,28 +119,16 @@ class Dispatcher:
                 self.cancel(job, problems.client_too_slow(detail))
             return
         self._finish(job, _end_of(job, message))
-        self._running = None
-        self._seconds_each += _SMOOTHING * (now - self._started_at - self._seconds_each)
+        self._seconds_each += _SMOOTHING * (now - lane.started_at - self._seconds_each)
+        lane.end()
         self._start_next()
 
     def _start_next(self) -> None:
-        if self._running is None and self._send is not None and self._waiting:
+        if self._lane is not None and self._lane.job is None and self._waiting:
             job = self._waiting.popleft()
             now = asyncio.get_running_loop().time()
-            self._running, self._step, self.moved_at, self._started_at = job, -1, now, now
             self.metrics.queue_wait_seconds.observe(now - job.arrived)
-            self._send(
-                Synthesize(
-                    id=job.id,
-                    text=job.request.input,
-                    voice=job.request.voice,
-                    stream=job.request.stream,
-                    seed=job.seed,
-                    speed=job.request.speed,
-                    instructions=job.request.instructions,
-                    deadline_seconds=max(0.0, job.deadline - now),
-                )
-            )
+            self._lane.begin(job, now)
         self._tell_depth()
 
     def _finish(self, job: Job, end: Done | Problem) -> None:

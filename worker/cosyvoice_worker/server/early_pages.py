@@ -5,7 +5,7 @@ from __future__ import annotations
 NO_STATUS = (
     b'{"schema":1,"model":null,"version":null,"revision":null,"digest":null,"phase":"Start","ready":false,'
     b'"device":null,"dtype":null,"load":{},"engine":{"pid":null,"restarts":0,"inFlight":0,"queued":0},'
-    b'"staged":null,"failure":null}'
+    b'"staged":null,"failure":null,"swap":null}'
 )
 _HEALTH = b'{"phase":"Start"}'
 _METRICS = b"# HELP cosyvoice_ready Whether the worker serves.\n# TYPE cosyvoice_ready gauge\ncosyvoice_ready 0.0\n"

@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from cosyvoice_worker.channel import EngineMessage, Failed, Hello, PhaseChanged, Ready, Shutdown
+from cosyvoice_worker.channel import Bound, EngineMessage, Failed, Hello, PhaseChanged, Ready, Shutdown
 from cosyvoice_worker.outcome import Outcome
 from cosyvoice_worker.server import postmortem
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.engine_client import ChannelError, EngineClient
 from cosyvoice_worker.server.engine_rules import Progress, is_stuck, load_is_over, stuck_after
+from cosyvoice_worker.server.job import Speaker
+from cosyvoice_worker.server.lane import Lane
+from cosyvoice_worker.server.memory import Usage
+from cosyvoice_worker.server.oom import OomKills
 from cosyvoice_worker.server.postmortem import Death
-from cosyvoice_worker.server.state import READY, START, FrontState
+from cosyvoice_worker.server.state import READY, START
+from cosyvoice_worker.server.version import Version
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +38,9 @@ class EngineProcess(Protocol):
     @property
     def started_at(self) -> float: ...
 
+    def private_bytes(self) -> int | None:
+        """The memory it holds for itself; None when that cannot be told."""
+
     def kill(self) -> None:
         """SIGKILL; without effect on a process that has ended."""
 
@@ -41,42 +50,49 @@ class EngineProcess(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long an engine may take. `tick_seconds` is how often that is looked at."""
+    """How long an engine may take to end. `tick_seconds` is how often its progress is looked at."""
 
-    load_seconds: float
     kill_seconds: float = 3.0
     tick_seconds: float = 0.25
 
 
 class EngineLife:
-    """`run()` once. `oom_kills` reads the kernel's counter; None where there is none."""
+    """`start()` once; `ended` is its end. `changed` is told each phase; from Ready on, `ready` and `lane` are there."""
+
+    ended: asyncio.Task[Death]
 
     def __init__(
         self,
         engine: EngineProcess,
-        state: FrontState,
+        version: Version,
         dispatcher: Dispatcher,
         patience: Patience,
-        oom_kills: Callable[[], int | None],
+        *,
+        oom_kills: OomKills,
+        changed: Callable[[EngineLife], None],
     ) -> None:
         self.engine = engine
-        self.served = False
-        self._state = state
+        self.version = version
+        self.phase = START
+        self.ready: Ready | None = None
+        self.lane: Lane | None = None
+        self.is_ready = asyncio.Event()
+        self.usage = Usage()
         self._dispatcher = dispatcher
         self._patience = patience
         self._oom_kills = oom_kills
+        self._changed = changed
         self._client: EngineClient | None = None
-        self._phase = START
-        self._slowest_step = 0.0
         self._failed: Failed | None = None
         self._killed: Outcome | None = None
 
-    async def run(self) -> Death:
-        """Serve with this engine until it has ended, and tell how."""
+    def start(self) -> None:
+        """Be with this engine until it has ended."""
+        self.ended = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> Death:
         loop = asyncio.get_running_loop()
-        oom_kills_before = self._oom_kills()
-        self._state.engine_pid = self.engine.pid
-        self._enter(START)
+        oom_kills_before = self._oom_kills.unclaimed()
         self._client = await EngineClient.connect(self.engine.sock)
         reading = loop.create_task(self._read(self._client))
         exiting = loop.create_task(self.engine.wait())
@@ -93,15 +109,26 @@ class EngineLife:
             await self._client.close()
         return Death(
             status=status,
-            phase=self._phase,
+            phase=self.phase,
             failed=self._failed,
             killed=self._killed,
-            oom_killed=(self._oom_kills() or 0) > (oom_kills_before or 0),
+            oom_killed=self._may_be_the_kernel_s(status) and self._oom_kills.claim(oom_kills_before),
             elapsed=loop.time() - self.engine.started_at,
         )
 
+    def bound(self, growth: int | None) -> None:
+        """Let the engine take `growth` more bytes of memory, or (None) what the limit leaves to an only engine."""
+        if self._client is not None and self.ready is not None:
+            self._client.send(Bound(growth=growth))
+
+    def give_up(self, why: Outcome) -> None:
+        """Kill the engine, whose end then has this reason."""
+        with contextlib.suppress(ProcessLookupError):
+            self.engine.kill()
+        self._killed = self._killed or why
+
     async def shut_down(self) -> None:
-        """Ask the engine to end; `run` returns when it has, or was killed because it took too long."""
+        """Ask the engine to end, and kill it when it takes too long. Returns when that time is over: see `ended`."""
         if self._client is None:
             self.engine.kill()
             return
@@ -114,7 +141,7 @@ class EngineLife:
             async for message in client.messages():
                 self._receive(message, client)
         except ChannelError as error:
-            self._kill(postmortem.broken_channel(str(error)))
+            self.give_up(postmortem.broken_channel(str(error)))
 
     def _receive(self, message: EngineMessage, client: EngineClient) -> None:
         match message:
@@ -126,42 +153,44 @@ class EngineLife:
                 self._become_ready(message, client)
             case Failed(id=0):
                 self._failed = message
+            case _ if self.lane is not None:
+                self._dispatcher.receive(self.lane, message)
             case _:
-                self._dispatcher.receive(message)
+                pass  # beats of the warm-up
 
     def _enter(self, phase: str) -> None:
-        self._phase = self._state.phase = phase
+        self.phase = phase
+        self._changed(self)
 
     def _become_ready(self, ready: Ready, client: EngineClient) -> None:
-        self.served = True
-        self._slowest_step = ready.slowest_step
-        state = self._state
-        state.device, state.dtype, state.sample_rate = ready.device, ready.dtype, ready.sample_rate
-        state.load = dict(ready.load)
-        state.failure = None
-        self._enter(READY)
-        state.engine_ready = True
+        self.ready = ready
+        self.usage.at_ready = self.usage.between_requests = self.usage.see(self.engine.private_bytes())
+        speaker = Speaker(sample_rate=ready.sample_rate, version=self.version.identity.version)
+        self.lane = Lane(client.send, speaker, self._look_between_requests)
         for phase, seconds in ready.load.items():
             self._dispatcher.metrics.load_seconds.labels(phase=phase).observe(seconds)
-        log.info("the model is loaded", extra={"engine": self.engine.pid, "load": ready.load})
-        self._dispatcher.attach(client.send)
+        fields = {"engine": self.engine.pid, "load": ready.load, "revision": self.version.identity.revision}
+        log.info("the model is loaded", extra=fields)
+        self.is_ready.set()
+        self._enter(READY)
+
+    def _look_between_requests(self) -> None:
+        self.usage.between_requests = self.usage.see(self.engine.private_bytes())
 
     async def _guard(self) -> None:
         loop = asyncio.get_running_loop()
         while self._killed is None:
             now = loop.time()
-            if not self.served:
-                if load_is_over(self.engine.started_at, self._patience.load_seconds, now):
-                    elapsed = now - self.engine.started_at
-                    self._kill(postmortem.load_timeout(self._phase, self._patience.load_seconds, elapsed))
+            self.usage.see(self.engine.private_bytes())
+            if self.ready is None or self.lane is None:
+                limit = self.version.load_seconds
+                if load_is_over(self.engine.started_at, limit, now):
+                    self.give_up(postmortem.load_timeout(self.phase, limit, now - self.engine.started_at))
             else:
-                moved_at = self._dispatcher.moved_at
-                busy = self._dispatcher.in_flight > 0
-                if is_stuck(Progress(busy=busy, moved_at=moved_at, slowest_step=self._slowest_step), now):
-                    self._kill(postmortem.stuck(now - moved_at, stuck_after(self._slowest_step)))
+                moved_at, slowest = self.lane.moved_at, self.ready.slowest_step
+                if is_stuck(Progress(busy=self.lane.job is not None, moved_at=moved_at, slowest_step=slowest), now):
+                    self.give_up(postmortem.stuck(now - moved_at, stuck_after(slowest)))
             await asyncio.sleep(self._patience.tick_seconds)
 
-    def _kill(self, why: Outcome) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.engine.kill()
-        self._killed = why
+    def _may_be_the_kernel_s(self, status: int) -> bool:
+        return status == -signal.SIGKILL and self._killed is None

@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -20,9 +21,12 @@ from cosyvoice_worker.server.engine_life import EngineProcess, Patience
 from cosyvoice_worker.server.http_server import make_server
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.pages import Pages
+from cosyvoice_worker.server.second_engine import Container, SecondEngine, measure
 from cosyvoice_worker.server.speech import Speech
 from cosyvoice_worker.server.state import FrontState
-from cosyvoice_worker.server.supervisor import Supervisor
+from cosyvoice_worker.server.succession import Succession
+from cosyvoice_worker.server.supervisor import Launch, Supervisor
+from cosyvoice_worker.server.version import Version
 from cosyvoice_worker.server.voices import Voices
 
 DRAIN_TICK_SECONDS = 0.05
@@ -32,31 +36,43 @@ log = logging.getLogger(__name__)
 
 
 class Front:
-    """Made and run on one event loop. `launch` starts an engine process; `sockets` are the API's and the admin's."""
+    """Made and run on one event loop. `launch` starts an engine process; `sockets` are the API's and the admin's.
+
+    `version` is served first, and `on_switch` told of each that takes over. `order_file` is where orders to do so
+    arrive, `root` where their weights are staged, `measure` looks at the container's memory.
+    """
 
     def __init__(
         self,
         *,
         state: FrontState,
+        version: Version,
         voices: Voices,
         limits: Limits,
-        load_seconds: float,
-        launch: Callable[[], EngineProcess],
+        launch: Launch,
         sockets: tuple[socket.socket, socket.socket],
+        root: Path,
+        order_file: Path,
+        on_switch: Callable[[Version], None],
+        measure: Callable[[], Container] = measure,
     ) -> None:
         self.state = state
         self.limits = limits
         self.dispatcher = Dispatcher(limits, Metrics(CollectorRegistry()))
-        patience = Patience(load_seconds=load_seconds, kill_seconds=limits.kill_seconds)
-        self.supervisor = Supervisor(launch, state, self.dispatcher, patience)
-        self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine, load_seconds)
+        self._voices = voices
+        self._on_switch = on_switch
+        patience = Patience(kill_seconds=limits.kill_seconds)
+        self.supervisor = Supervisor(launch, version, state, self.dispatcher, patience, on_switch=self._switch)
+        second = SecondEngine(self.supervisor, measure)
+        metrics = self.dispatcher.metrics
+        self._succession = Succession(self.supervisor, state, metrics, second, order_file=order_file, root=root)
+        self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine)
         pages = Pages(state, self.dispatcher, voices)
         self._server = make_server(build_app(state, pages, self._speech, sockets[1].getsockname()[1]), limits)
         self._sockets = sockets
         self._asked_to_stop = asyncio.Event()
         self._asked_to_hurry = asyncio.Event()
-        if state.identity.staged_bytes is not None:
-            self.dispatcher.metrics.staged_bytes.set(state.identity.staged_bytes)
+        self._tell_size(version)
 
     async def run(self, first: EngineProcess | None) -> Outcome | None:
         """Serve until told to stop (None) or until there is no engine to be had (why). `first` was started already."""
@@ -64,7 +80,10 @@ class Front:
         serving = loop.create_task(self._server.serve(sockets=list(self._sockets)))
         supervising = loop.create_task(self.supervisor.run(first))
         stopping = loop.create_task(self._asked_to_stop.wait())
+        succeeding = loop.create_task(self._succession.run())
         await _first_of(serving, supervising, stopping)
+        succeeding.cancel()
+        await self._succession.stop()
         if not supervising.done():
             await self._drain()
             await _first_of(loop.create_task(self.supervisor.stop()), supervising)
@@ -87,6 +106,15 @@ class Front:
         for number in numbers:
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
+    def _switch(self, version: Version) -> None:
+        self._voices.follow(version.directory)
+        self._tell_size(version)
+        self._on_switch(version)
+
+    def _tell_size(self, version: Version) -> None:
+        if version.identity.staged_bytes is not None:
+            self.dispatcher.metrics.staged_bytes.set(version.identity.staged_bytes)
+
     async def _drain(self) -> None:
         """Not ready any more, but serving what still comes, until there is nothing to wait for or patience is over."""
         self.state.draining = True
@@ -108,10 +136,7 @@ class Front:
         return bool(self._server.server_state.connections)
 
     def _end_requests(self) -> None:
-        problem = problems.stopping(STOPPING_RETRY_SECONDS)
-        self.dispatcher.detach()
-        self.dispatcher.end_running(problem)
-        self.dispatcher.end_waiting(problem)
+        self.dispatcher.end(problems.stopping(STOPPING_RETRY_SECONDS))
 
 
 async def _first_of(*tasks: asyncio.Task[object] | asyncio.Task[None]) -> None:

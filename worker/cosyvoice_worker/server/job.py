@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from cosyvoice_worker.channel import Done
 from cosyvoice_worker.server.problems import Problem
@@ -13,11 +14,20 @@ from cosyvoice_worker.server.speech_request import SpeechRequest
 BYTES_PER_SAMPLE = 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """What a request is spoken with: another version may take over while it is. `sample_rate` is in Hz."""
+
+    sample_rate: int
+    version: str | None = None
+
+
 class Job:
     """The audio made so far that the client has not read, and how the request ended once it has.
 
     `arrived` is a time of the event loop; the request has `seconds` from then. `on_cut` is called when the request is
-    ended early after its response may have begun, as that response may be stuck in a full socket.
+    ended early after its response may have begun, as that response may be stuck in a full socket. `speaker` is None
+    while the request waits.
     """
 
     def __init__(self, *, id: int, request: SpeechRequest, seed: int, arrived: float, seconds: float) -> None:  # noqa: A002 - the channel's word
@@ -26,6 +36,7 @@ class Job:
         self.seed = seed
         self.arrived = arrived
         self.seconds = seconds
+        self.speaker: Speaker | None = None
         self.on_cut: Callable[[], None] | None = None
         self.audio_bytes = 0
         self.buffered = 0
@@ -69,6 +80,12 @@ class Job:
             self._changed.clear()
             await self._changed.wait()
 
-    def audio_seconds(self, sample_rate: int) -> float:
+    @property
+    def sample_rate(self) -> int:
+        """In Hz; 0 while the request waits."""
+        return 0 if self.speaker is None else self.speaker.sample_rate
+
+    @property
+    def audio_seconds(self) -> float:
         """How much audio has been made."""
-        return self.audio_bytes / BYTES_PER_SAMPLE / sample_rate if sample_rate else 0.0
+        return self.audio_bytes / BYTES_PER_SAMPLE / self.sample_rate if self.sample_rate else 0.0

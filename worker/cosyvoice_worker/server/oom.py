@@ -6,11 +6,30 @@ cgroup-v1/memory.rst); both have a line `oom_kill N`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
+
+
+class OomKills:
+    """Whose kills they were: the container has one counter and may have two engines. `count` reads the counter."""
+
+    def __init__(self, count: Callable[[], int | None]) -> None:
+        self._count = count
+        self._attributed = 0
+
+    def unclaimed(self) -> int:
+        """Kills that no engine has been found to be the victim of."""
+        return (self._count() or 0) - self._attributed
+
+    def claim(self, unclaimed_before: int) -> bool:
+        """Whether a process that was killed is the victim of one that came after `unclaimed_before`; if so, its own."""
+        if self.unclaimed() <= unclaimed_before:
+            return False
+        self._attributed += 1
+        return True
 
 
 def oom_kills(root: Path = CGROUP_ROOT, own: Path = OWN_CGROUPS) -> int | None:

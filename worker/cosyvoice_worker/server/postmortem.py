@@ -82,6 +82,21 @@ def not_started(error: OSError) -> Outcome:
     return Outcome(reason=Reason.ENGINE_DIED, phase=Phase.MAP, message=message)
 
 
+def defect(error: BaseException) -> Outcome:
+    """The outcome of a swap that the front itself could not carry out."""
+    message = f"the front failed with {type(error).__name__}: {error}"
+    return Outcome(reason=Reason.ENGINE_DIED, phase=Phase.MAP, message=message)
+
+
+def crowded_out(serving: Outcome) -> Outcome:
+    """The outcome of a second engine that is ended because the one that serves ran out of memory beside it."""
+    return Outcome(
+        reason=Reason.OUT_OF_MEMORY,
+        phase=Phase.MAP,
+        message=f"no room for a second engine: the one that serves ran out of memory beside it: {serving.message}",
+    )
+
+
 def too_many_deaths(deaths: int, minutes: float, last: Outcome) -> Outcome:
     """The outcome of a worker that gives up."""
     return Outcome(

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 
+from cosyvoice_worker.server import memory
 from cosyvoice_worker.server.reaper import Reaper
 from cosyvoice_worker.server.spawn import Spawned
 
@@ -20,6 +21,9 @@ class ChildEngine:
         self.started_at = spawned.started_at
         self.sock = socket.socket(fileno=spawned.fd)
         self._ended = reaper.watch(spawned.pid)
+
+    def private_bytes(self) -> int | None:
+        return None if self._ended.done() else memory.private_bytes(self.pid)
 
     def kill(self) -> None:
         # Once it is reaped the number may belong to another process.

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from cosyvoice_worker import logs
+from cosyvoice_worker.names import SWAP_ORDER
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, fail
 from cosyvoice_worker.server import local
 from cosyvoice_worker.server.front import Front
@@ -20,11 +21,9 @@ from cosyvoice_worker.server.process import ChildEngine
 from cosyvoice_worker.server.reaper import Reaper
 from cosyvoice_worker.server.spawn import spawn_engine
 from cosyvoice_worker.server.start import Start
-from cosyvoice_worker.server.state import FrontState, Identity
+from cosyvoice_worker.server.state import FrontState
+from cosyvoice_worker.server.version import Version, read_version
 from cosyvoice_worker.server.voices import RegistryVoices
-from cosyvoice_worker.settings import Settings, read_settings
-from cosyvoice_worker.staging.pointer import Staged, read_pointer
-from cosyvoice_worker.voices.registry import model_voices
 
 PROCESS_ONE = 1
 
@@ -40,30 +39,32 @@ def serve(args: argparse.Namespace, start: Start) -> Outcome:
         if args.model is not None:
             args.root = Path(scratch)
             args.config = local.prepare(args.model, args.root, args.device, args.dtype, args.load_seconds)
-        elif start.config is not None:
-            args.config = start.config
-        settings = read_settings(args.config, Phase.MAP)
-        logs.configure("serve", model=settings.model, version=settings.version, revision=settings.revision)
-        staged = read_pointer(args.root, Phase.MAP, settings.revision)
-        outcome = asyncio.run(_run(args, start, settings, staged))
+        version = read_version(Path(start.config or args.config), args.root)
+        _tell_logs(version)
+        outcome = asyncio.run(_run(args, start, version))
     return outcome or Outcome(reason=Reason.COMPLETED, phase=Phase.SERVE, message="stopped as asked")
 
 
-async def _run(args: argparse.Namespace, start: Start, settings: Settings, staged: Staged) -> Outcome | None:
+async def _run(args: argparse.Namespace, start: Start, version: Version) -> Outcome | None:
     reaper = Reaper(orphans=os.getpid() == PROCESS_ONE)
     reaper.start()
-    arguments = ["--config", str(args.config), "--root", str(args.root), "--voices", str(args.voices)]
 
-    def launch() -> ChildEngine:
-        return ChildEngine(spawn_engine(arguments), reaper)
+    def launch(version: Version, memory_bytes: int | None = None) -> ChildEngine:
+        options = {"--config": version.document, "--root": args.root, "--voices": args.voices}
+        if memory_bytes is not None:
+            options["--memory-bytes"] = memory_bytes
+        return ChildEngine(spawn_engine([str(word) for option in options.items() for word in option]), reaper)
 
     front = Front(
-        state=FrontState(identity=_identity(settings, staged), lazy=args.no_preload or not settings.engine.preload),
-        voices=RegistryVoices(model_voices(args.root / staged.directory, args.voices)),
+        state=FrontState(identity=version.identity, lazy=args.no_preload or not version.preload),
+        version=version,
+        voices=RegistryVoices(version.directory, args.voices),
         limits=Limits(request_seconds=args.request_seconds, drain_seconds=args.drain_seconds),
-        load_seconds=settings.engine.load_timeout_seconds,
         launch=launch,
         sockets=_take_over(start),
+        root=args.root,
+        order_file=args.config.parent / SWAP_ORDER,
+        on_switch=_tell_logs,
     )
     front.handle_signals()
     # What is there now stays for good: the collector need not walk over it again and again.
@@ -82,13 +83,8 @@ def _take_over(start: Start) -> tuple[socket.socket, socket.socket]:
     return api, admin
 
 
-def _identity(settings: Settings, staged: Staged) -> Identity:
-    is_local = staged.digest == local.LOCAL
-    return Identity(
-        model=settings.model,
-        version=settings.version,
-        revision=settings.revision,
-        digest=None if is_local else staged.digest,
-        staged_bytes=None if is_local else staged.bytes,
-        staged_seconds=None if is_local else staged.seconds,
-    )
+def _tell_logs(version: Version) -> None:
+    """Whose lines they are from now on."""
+    identity = version.identity
+    known = {"model": identity.model, "version": identity.version, "revision": identity.revision}
+    logs.configure("serve", **{name: value for name, value in known.items() if value is not None})

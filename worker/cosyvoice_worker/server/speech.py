@@ -31,22 +31,18 @@ log = logging.getLogger(__name__)
 
 
 class Speech:
-    """The endpoint. `want_engine` is called when a request needs an engine that has not been started."""
+    """The endpoint. `want_engine` is called when a request needs an engine that is not there; it tells the seconds
+    that loading may take.
+    """
 
     def __init__(
-        self,
-        state: FrontState,
-        dispatcher: Dispatcher,
-        voices: Voices,
-        want_engine: Callable[[], None],
-        load_seconds: float,
+        self, state: FrontState, dispatcher: Dispatcher, voices: Voices, want_engine: Callable[[], float]
     ) -> None:
         self.active = 0
         self._state = state
         self._dispatcher = dispatcher
         self._voices = voices
         self._want_engine = want_engine
-        self._load_seconds = load_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         arrived = asyncio.get_running_loop().time()
@@ -65,7 +61,7 @@ class Speech:
             raise
         finally:
             self.active -= 1
-            told.write(self._state.sample_rate)
+            told.write()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, told: SpeechLog) -> None:
         limits = self._dispatcher.limits
@@ -74,7 +70,7 @@ class Speech:
         if not self._state.serving:
             raise problems.not_ready(self._state.phase, NOT_READY_RETRY_SECONDS)
         told.job = job = self._submit(request, told.arrived)
-        response = SpeechResponse(job, self._state, send, scope["state"].get("abort"), limits.stalled_seconds)
+        response = SpeechResponse(job, send, scope["state"].get("abort"), limits.stalled_seconds)
         watching = asyncio.create_task(self._watch(receive, job, response))
         try:
             await response.write()
@@ -97,8 +93,7 @@ class Speech:
         seconds = self._dispatcher.limits.request_seconds
         if not self._state.engine_ready:
             # Only without preload: the first requests also wait for the load.
-            seconds += self._load_seconds
-            self._want_engine()
+            seconds += self._want_engine()
         seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
         return self._dispatcher.submit(request, seed, arrived, seconds)
 

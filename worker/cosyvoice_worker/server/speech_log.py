@@ -25,8 +25,8 @@ class SpeechLog:
         self._request_id = request_id
         self._metrics = metrics
 
-    def write(self, sample_rate: int) -> None:
-        """Count and log. `sample_rate` is the model's, 0 while none is loaded."""
+    def write(self) -> None:
+        """Count and log."""
         seconds = asyncio.get_running_loop().time() - self.arrived
         self._metrics.requests.labels(outcome=self.outcome).inc()
         self._metrics.request_seconds.labels(outcome=self.outcome).observe(seconds)
@@ -35,11 +35,11 @@ class SpeechLog:
         if self.detail:
             fields["detail"] = self.detail
         if self.job is not None:
-            fields |= self._tell_job(self.job, sample_rate)
+            fields |= self._tell_job(self.job)
         log.info("speech", extra=fields)
 
-    def _tell_job(self, job: Job, sample_rate: int) -> dict[str, object]:
-        audio = job.audio_seconds(sample_rate)
+    def _tell_job(self, job: Job) -> dict[str, object]:
+        audio = job.audio_seconds
         fields: dict[str, object] = {
             "characters": len(job.request.input),
             "voice": job.request.voice,
@@ -47,6 +47,8 @@ class SpeechLog:
             "seed": job.seed,
             "audio_seconds": round(audio, 3),
         }
+        if job.speaker is not None:
+            fields["version"] = job.speaker.version
         self._metrics.audio_seconds.inc(audio)
         if job.first_audio_at is not None:
             first = job.first_audio_at - job.arrived

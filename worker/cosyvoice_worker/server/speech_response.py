@@ -13,11 +13,11 @@ from cosyvoice_worker.names import (
     HEADER_SEED,
     HEADER_SPEECH_TOKENS,
     HEADER_SPEECH_TOKENS_SHA256,
+    HEADER_VERSION,
 )
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.job import BYTES_PER_SAMPLE, Job
 from cosyvoice_worker.server.problems import Problem
-from cosyvoice_worker.server.state import FrontState
 from cosyvoice_worker.wav import wav_header
 
 CONTENT_TYPES = {"wav": "audio/wav", "pcm": "audio/pcm"}
@@ -30,13 +30,10 @@ class SpeechResponse:
     `abort` drops the connection with what is unsent in it: a client that does not read keeps a response from ending.
     """
 
-    def __init__(
-        self, job: Job, state: FrontState, send: Send, abort: Callable[[], None] | None, stalled_seconds: float
-    ) -> None:
+    def __init__(self, job: Job, send: Send, abort: Callable[[], None] | None, stalled_seconds: float) -> None:
         self.started = False
         self.gone = False
         self._job = job
-        self._state = state
         self._send = send
         self._abort = abort
         self._stalled_seconds = stalled_seconds
@@ -53,7 +50,7 @@ class SpeechResponse:
         self._job.on_cut = self._abort
         await self._start({})
         if self._job.request.response_format == "wav":
-            await self._body(wav_header(self._state.sample_rate, None) + (chunk or b""))
+            await self._body(wav_header(self._job.sample_rate, None) + (chunk or b""))
         elif chunk is not None:
             await self._body(chunk)
         while chunk is not None:
@@ -68,7 +65,7 @@ class SpeechResponse:
             chunks.append(chunk)
         audio = b"".join(chunks)
         if self._job.request.response_format == "wav":
-            audio = wav_header(self._state.sample_rate, len(audio) // BYTES_PER_SAMPLE) + audio
+            audio = wav_header(self._job.sample_rate, len(audio) // BYTES_PER_SAMPLE) + audio
         headers = {"Content-Length": str(len(audio))}
         if isinstance(done := self._job.end, Done):
             headers[HEADER_SPEECH_TOKENS] = str(done.speech_tokens)
@@ -82,10 +79,12 @@ class SpeechResponse:
         headers = {
             "Content-Type": CONTENT_TYPES[self._job.request.response_format],
             "Cache-Control": "no-store",
-            HEADER_SAMPLE_RATE: str(self._state.sample_rate),
+            HEADER_SAMPLE_RATE: str(self._job.sample_rate),
             HEADER_SEED: str(self._job.seed),
             **more,
         }
+        if self._job.speaker is not None and self._job.speaker.version is not None:
+            headers[HEADER_VERSION] = self._job.speaker.version
         raw = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
         self.started = True
         await self._send({"type": "http.response.start", "status": 200, "headers": raw})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from cosyvoice_worker.names import STATUS_SCHEMA
 from cosyvoice_worker.outcome import Outcome
+from cosyvoice_worker.server.report import SwapReport
 
 START = "Start"
 READY = "Ready"
@@ -41,6 +42,7 @@ class FrontState:
     engine_pid: int | None = None
     restarts: int = 0
     failure: Outcome | None = None
+    swap: SwapReport | None = None
 
     @property
     def serving(self) -> bool:
@@ -80,4 +82,5 @@ class FrontState:
             },
             "staged": staged,
             "failure": None if self.failure is None else json.loads(self.failure.to_json()),
+            "swap": None if self.swap is None else self.swap.document(),
         }

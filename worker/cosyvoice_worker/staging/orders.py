@@ -74,12 +74,25 @@ def read_result(root: Path, order: Order) -> Result | None:
         return None
 
 
-def begin(root: Path, order: Order) -> bool:
-    """Mark `order` as begun; False when it was before."""
-    path = root / ORDERS / f"{order.name}.begun"
+def forget_results(root: Path, but: Order | None) -> None:
+    """Remove what was told of all orders except one."""
+    if (root / ORDERS).is_dir():
+        for path in (root / ORDERS).glob("*.json"):
+            if but is None or path.stem != but.name:
+                path.unlink()
+
+
+def begin(root: Path, order: Order) -> None:
+    """Mark `order` as begun."""
+    path = _mark(root, order)
     path.parent.mkdir(exist_ok=True)
-    try:
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
+    path.touch()
+
+
+def was_begun(root: Path, order: Order) -> bool:
+    """Whether a front has begun to load what `order` names."""
+    return _mark(root, order).exists()
+
+
+def _mark(root: Path, order: Order) -> Path:
+    return root / ORDERS / f"{order.name}.begun"

@@ -70,16 +70,29 @@ def populate(files: Iterable[Path]) -> None:
 
 def data_bytes() -> int:
     """What RLIMIT_DATA counts at the moment: the private writable memory of this process, in bytes."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmData:"):
+    return _status("VmData")
+
+
+def private_bytes() -> int:
+    """What of it is in use: the pages that this process holds for itself, in bytes."""
+    return _status("RssAnon")
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
-    raise OSError(errno.ENOENT, "the kernel shows no VmData", "/proc/self/status")
+    raise OSError(errno.ENOENT, f"the kernel shows no {name}", "/proc/self/status")
 
 
 def limit_growth(budget: int) -> None:
     """From now on refuse this process more than `budget` bytes of new memory; an allocation beyond fails."""
+    limit_data(data_bytes() + budget)
+
+
+def limit_data(limit: int) -> None:
+    """Refuse this process what would bring `data_bytes` over `limit`."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = data_bytes() + budget
     if hard != resource.RLIM_INFINITY:
         limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
