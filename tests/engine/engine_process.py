@@ -15,6 +15,7 @@ from cosyvoice_worker.channel import EngineMessage, FrontMessage
 from cosyvoice_worker.outcome import Phase
 from cosyvoice_worker.settings import parse_settings
 from cosyvoice_worker.staging.stage import stage
+from cosyvoice_worker.staging.task import Task
 
 REVISION = "3f9a1c0b7d"
 
@@ -22,7 +23,7 @@ REVISION = "3f9a1c0b7d"
 def stage_model(model: Path, root: Path, revision: str = REVISION) -> None:
     """Stage `model` as the init container does."""
     document = json.dumps(model_json(model, revision)).encode()
-    stage(parse_settings(document, Phase.STAGE), document, model, root)
+    stage(Task(settings=parse_settings(document, Phase.STAGE), document=document, boundary=model), root)
 
 
 def write_config(path: Path, **engine: object) -> Path:

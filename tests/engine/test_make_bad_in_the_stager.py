@@ -15,6 +15,7 @@ from cosyvoice_worker.outcome import Outcome, Phase, WorkerError
 from cosyvoice_worker.settings import parse_settings
 from cosyvoice_worker.staging.stage import stage
 from cosyvoice_worker.staging.store import LOCK
+from cosyvoice_worker.staging.task import Task
 from tests.engine.engine_process import model_json
 
 STAGED_FAULTS = [name for name, fault in FAULTS.items() if fault.phase is Phase.STAGE]
@@ -88,8 +89,9 @@ def staging_of(directory: Path, root: Path, digest: str | None) -> Outcome:
     """How staging fails."""
     settings = parse_settings(json.dumps(model_json(directory)).encode(), Phase.STAGE)
     source = msgspec.structs.replace(settings.source, digest=digest)
+    task = Task(settings=msgspec.structs.replace(settings, source=source), document=b"{}", boundary=directory)
     with pytest.raises(WorkerError) as refused:
-        stage(msgspec.structs.replace(settings, source=source), b"{}", directory, root)
+        stage(task, root)
     return refused.value.outcome
 
 

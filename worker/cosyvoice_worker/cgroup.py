@@ -11,6 +11,7 @@ from pathlib import Path
 
 MOUNT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
+NODE_MEMORY = Path("/proc/meminfo")
 
 # cgroup v1 writes "no limit" as the largest multiple of the page size.
 V1_UNLIMITED = 1 << 62
@@ -35,6 +36,15 @@ def memory_used(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> int:
     statistics = _text(v2 / "memory.stat") or _text(v1 / "memory.stat")
     pairs = [line.split() for line in statistics.splitlines()]
     return max(0, used - sum(int(value) for name, value in pairs if name in names))
+
+
+def memory_available(node_memory: Path = NODE_MEMORY) -> int | None:
+    """Bytes that the node could still give without swapping (MemAvailable); None where it does not say."""
+    for line in _text(node_memory).splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return int(value.split()[0]) * 1024
+    return None
 
 
 def cpu_quota(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> float | None:

@@ -15,6 +15,7 @@ from cosyvoice_worker.staging import locks
 from cosyvoice_worker.staging.manifest import Manifest
 from cosyvoice_worker.staging.pointer import Staged, read_pointer
 from cosyvoice_worker.staging.stage import stage
+from cosyvoice_worker.staging.task import Task
 from tests.unit.staging.conftest import REVISION, model_json
 
 GIB = 2**30
@@ -25,7 +26,8 @@ def run(model: Path, root: Path, *, digest: str | None = None, verify: str = "On
     document["source"]["digest"] = digest
     document["staging"] = {"sizeLimitBytes": limit, "verify": verify}
     raw = json.dumps(document).encode()
-    return stage(parse_settings(raw, Phase.STAGE), raw, model.parent, root)
+    task = Task(settings=parse_settings(raw, Phase.STAGE), document=raw, boundary=model.parent)
+    return stage(task, root)
 
 
 def failure(model: Path, root: Path, **options: object) -> Outcome:

@@ -97,7 +97,8 @@ def test_a_wrong_configuration_ends_with_64_and_names_every_field(stage_command)
     assert (run.code, run.message["reason"]) == (64, "InvalidConfig")
     assert run.message["message"] == (
         f"{stage_command.config}: staging.sizeLimitBytes: expected `int`, got `str`; engine.device: missing; "
-        "engine.devize: unknown field (known: device, warmUp, loadTimeoutSeconds, dtype, preload, fallbackToCPU)"
+        "engine.devize: unknown field (known: device, warmUp, loadTimeoutSeconds, dtype, preload, fallbackToCPU, "
+        "recycle)"
     )
 
 
@@ -122,7 +123,7 @@ def test_progress_can_be_seen_while_it_works(stage_command, model):
     process.send_signal(signal.SIGTERM)
     stage_command.finish(process)
 
-    assert progress.keys() == {"file", "doneBytes", "totalBytes"}
+    assert progress.keys() == {"revision", "file", "doneBytes", "totalBytes"}
     assert progress["totalBytes"] > SLOW_BYTES
 
 

@@ -15,6 +15,8 @@ from queue import SimpleQueue
 
 CHUNK_BYTES = 8 * 1024 * 1024
 BUFFERS = 4
+# What is asked of the source at a time: of a slow one a whole chunk would be too long in coming to be a sign of life.
+READ_BYTES = 1024 * 1024
 
 
 class Hasher:
@@ -54,7 +56,7 @@ class Copier:
     def copy(self, source: int, target: int | None, progress: Callable[[int], None]) -> tuple[str, int]:
         """Copy descriptor `source` to its end into `target` (None: only hash it); the sha256 and the bytes copied.
 
-        `progress` is told the size of each chunk. Raises SourceReadError or TargetWriteError.
+        `progress` is told how many bytes each read gave. Raises SourceReadError or TargetWriteError.
         """
         hasher = Hasher(self._free)
         total = 0
@@ -62,7 +64,7 @@ class Copier:
             while True:
                 buffer = self._free.get()
                 try:
-                    count = os.readv(source, [buffer])
+                    count = _fill(buffer, source, progress)
                 except OSError as error:
                     self._free.put(buffer)
                     raise SourceReadError(error) from error
@@ -73,7 +75,6 @@ class Copier:
                 if target is not None:
                     _write(target, memoryview(buffer)[:count])
                 total += count
-                progress(count)
         finally:
             digest = hasher.close()
         return digest, total
@@ -95,6 +96,19 @@ class TargetWriteError(Exception):
         self.error = error
 
 
+def _fill(buffer: bytearray, source: int, progress: Callable[[int], None]) -> int:
+    """Read until `buffer` is full or the file ends; how many bytes."""
+    view = memoryview(buffer)
+    filled = 0
+    while filled < CHUNK_BYTES:
+        count = os.readv(source, [view[filled : filled + READ_BYTES]])
+        if count == 0:
+            break
+        filled += count
+        progress(count)
+    return filled
+
+
 def _write(target: int, data: memoryview) -> None:
     try:
         while data:
@@ -103,10 +117,10 @@ def _write(target: int, data: memoryview) -> None:
         raise TargetWriteError(error) from error
 
 
-def sha256_of(path: Path) -> tuple[str, int]:
-    """The sha256 and the size of the file at `path`."""
+def sha256_of(path: Path, progress: Callable[[int], None] = lambda _: None) -> tuple[str, int]:
+    """The sha256 and the size of the file at `path`; `progress` as for `Copier.copy`."""
     source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return Copier().copy(source, None, lambda _: None)
+        return Copier().copy(source, None, progress)
     finally:
         os.close(source)

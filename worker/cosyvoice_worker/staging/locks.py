@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+POLL_SECONDS = 0.05
 
 
 def shared(directory: Path) -> int:
@@ -21,26 +24,32 @@ def shared(directory: Path) -> int:
 
 
 @contextmanager
-def exclusive_or_not(directory: Path) -> Iterator[bool]:
-    """Try for the exclusive lock without waiting: True if the block holds it, False if somebody maps `directory`."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def exclusive_or_not(path: Path) -> Iterator[bool]:
+    """Try for the exclusive lock without waiting: True if the block holds it, False if somebody holds one on `path`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield _taken(descriptor)
     finally:
         os.close(descriptor)
 
 
 @contextmanager
-def only_stager(lock_file: Path) -> Iterator[None]:
-    """The one stager at work in a root; waits for another one to end."""
+def only_stager(lock_file: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """The one stager at work in a root; waits for another one to end, and calls `waiting` again and again meanwhile."""
     descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while not _taken(descriptor):
+            waiting()
+            time.sleep(POLL_SECONDS)
         yield
     finally:
         os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    """Whether the exclusive lock could be had."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """Which staged version belongs to which revision. `stage` writes these pointers, the worker container reads them.
 
-staged.json                     what the pod staged at its start
+staged.json                     what a container falls back to: what the pod staged at its start, later its current one
 revisions/<revision>.json       what was staged for a revision
 revisions/<revision>.model.json the model.json it was staged with; written first, so it is there when the pointer is
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from cosyvoice_worker import documents
-from cosyvoice_worker.names import STAGED_POINTER
+from cosyvoice_worker.names import REVISIONS, STAGED_POINTER
 from cosyvoice_worker.outcome import Phase, Reason, fail
 
 POINTER_SCHEMA = 1
@@ -40,7 +40,7 @@ def write_pointer(root: Path, staged: Staged, document: bytes) -> None:
 
 
 def write_start_pointer(root: Path, staged: Staged) -> None:
-    """Let `staged` be what the pod started with."""
+    """Let `staged` be what a container starts with whose own version is not staged."""
     replace_file(root / STAGED_POINTER, msgspec.json.encode(staged))
 
 
@@ -60,10 +60,21 @@ def read_pointer(root: Path, phase: Phase, revision: str) -> Staged:
 
 def find_pointer(root: Path, revision: str) -> Staged | None:
     """What is staged for `revision`; None when nothing is."""
-    try:
-        return msgspec.json.decode(Path(documents.pointer(str(root), revision)).read_bytes(), type=Staged)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return _decode(Path(documents.pointer(str(root), revision)))
+
+
+def find_start_pointer(root: Path) -> Staged | None:
+    """What a container starts with whose own version is not staged; None when there is nothing."""
+    return _decode(root / STAGED_POINTER)
+
+
+def remove_pointers(root: Path, directory: str) -> None:
+    """Remove every pointer to the version in `directory`, each before the document that belongs to it."""
+    for path in (root / STAGED_POINTER, *sorted((root / REVISIONS).glob("*.json"))):
+        staged = _decode(path)
+        if staged is not None and staged.directory == directory:
+            path.unlink()
+            Path(documents.staged(str(root), staged.revision)).unlink(missing_ok=True)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -71,3 +82,10 @@ def replace_file(path: Path, content: bytes) -> None:
     aside = path.with_name(path.name + ".tmp")
     aside.write_bytes(content)
     os.replace(aside, path)  # noqa: PTH105 - its name says that the target may exist
+
+
+def _decode(path: Path) -> Staged | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Staged)
+    except (OSError, msgspec.MsgspecError):
+        return None

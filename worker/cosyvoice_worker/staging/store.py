@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
-from cosyvoice_worker.names import STAGED_POINTER
 from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
 from cosyvoice_worker.staging import locks
 from cosyvoice_worker.staging.manifest import MANIFEST_NAME, Manifest
+from cosyvoice_worker.staging.pointer import remove_pointers
 from cosyvoice_worker.staging.selection import SourceFile
 
 INCOMING = "incoming.partial"
@@ -22,6 +23,8 @@ LOCK = ".lock"
 SOURCE_STAMPS = ".source.json"
 
 _HEX_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+log = logging.getLogger(__name__)
 
 
 class Store:
@@ -32,11 +35,15 @@ class Store:
         self.incoming = root / INCOMING
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Be the one stager at work here."""
+    def lock(self, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Be the one stager at work here; `waiting` is called again and again while another one is."""
         self.root.mkdir(parents=True, exist_ok=True)
-        with locks.only_stager(self.root / LOCK):
+        with locks.only_stager(self.root / LOCK, waiting):
             yield
+
+    def lock_or_not(self) -> contextlib.AbstractContextManager[bool]:
+        """Be the one stager at work here, without waiting for another one: True if the block is it."""
+        return locks.exclusive_or_not(self.root / LOCK)
 
     def version(self, hex_digest: str) -> Path:
         return self.root / hex_digest
@@ -59,7 +66,7 @@ class Store:
         return manifest if sizes_match else None
 
     def came_from(self, hex_digest: str, files: list[SourceFile]) -> bool:
-        """Whether a version was copied from exactly `files`, by their paths, sizes and times of modification."""
+        """Whether a version was copied from exactly `files`, by where they lie, their sizes and modification times."""
         try:
             stamps = json.loads((self.version(hex_digest) / SOURCE_STAMPS).read_text())
         except (OSError, ValueError):
@@ -93,22 +100,25 @@ class Store:
         _sync(self.root)
         return version
 
+    def evict(self, keep: Set[str]) -> list[Path]:
+        """Remove all versions but those that `keep` names; those that a process maps are left, and returned."""
+        in_use = []
+        for version in self.versions():
+            if version.name in keep:
+                continue
+            if self.discard(version):
+                log.info("removed an unused version", extra={"directory": version.name})
+            else:
+                in_use.append(version)
+        return in_use
+
     def discard(self, version: Path) -> bool:
-        """Remove a version unless a process maps it; whether it is gone."""
+        """Remove a version unless a process maps it; whether it is gone. Pointers to it go first."""
         with locks.exclusive_or_not(version) as held:
             if held:
-                if self.pointed_to() == version.name:
-                    (self.root / STAGED_POINTER).unlink()
+                remove_pointers(self.root, version.name)
                 shutil.rmtree(version)
             return held
-
-    def pointed_to(self) -> str | None:
-        """The name of the directory that `staged.json` points to."""
-        try:
-            name = json.loads((self.root / STAGED_POINTER).read_text())["directory"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return name if isinstance(name, str) and _HEX_DIGEST.fullmatch(name) else None
 
 
 def damaged_in_use(version: Path, file: str | None = None) -> WorkerError:
@@ -124,8 +134,8 @@ def bytes_in(version: Path) -> int:
     return sum(blocks) * 512  # POSIX: st_blocks counts in 512 bytes
 
 
-def _stamps(files: list[SourceFile]) -> dict[str, list[int]]:
-    return {file.path: [file.size, file.modified_ns] for file in files}
+def _stamps(files: list[SourceFile]) -> dict[str, list[str | int]]:
+    return {file.path: [str(file.real), file.size, file.modified_ns] for file in files}
 
 
 def _sync(directory: Path) -> None:
