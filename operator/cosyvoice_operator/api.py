@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from cosyvoice_operator import quantity
+from cosyvoice_operator import names, quantity
 from cosyvoice_operator.api_spec import Spec
 from cosyvoice_operator.api_status import Status, parse_status
 from cosyvoice_operator.errors import InvalidQuantityError, InvalidSpecError
@@ -32,6 +32,8 @@ class Model:
     identity: Identity
     spec: Spec
     status: Status
+    retry: str | None = None  # the annotation of the same name
+    rollback_to: str | None = None  # the annotation of the same name
 
     @property
     def namespace(self) -> str:
@@ -60,10 +62,13 @@ def parse(raw: Mapping[str, Any]) -> Model:
     except msgspec.ValidationError as error:
         raise InvalidSpecError("spec", f"{error}. Is the installed CRD older or newer than the operator?") from error
     _check_quantities(spec)
+    annotations = raw["metadata"].get("annotations") or {}
     return Model(
         identity=parse_identity(raw),
         spec=spec,
         status=parse_status(raw),
+        retry=annotations.get(names.ANNOTATION_RETRY) or None,
+        rollback_to=annotations.get(names.ANNOTATION_ROLLBACK_TO) or None,
     )
 
 

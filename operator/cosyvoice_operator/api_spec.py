@@ -38,6 +38,13 @@ class WarmUp(Part, frozen=True):
     max_seconds: float = 1.0
 
 
+class Recycle(Part, frozen=True):
+    """When a fresh engine takes over: after so many requests, or after so much growth of the engine's memory."""
+
+    max_requests: int | None = None
+    max_memory_growth: Quantity | None = None
+
+
 class Engine(Part, frozen=True):
     """How the model runs. None: the operator's configuration decides when a revision is created."""
 
@@ -47,6 +54,7 @@ class Engine(Part, frozen=True):
     preload: bool = True
     fallback_to_cpu: bool = msgspec.field(default=False, name="fallbackToCPU")
     warm_up: WarmUp = WarmUp()
+    recycle: Recycle = Recycle()
 
 
 class Resources(Part, frozen=True):
@@ -76,6 +84,8 @@ class Rollout(Part, frozen=True):
     """How a new revision replaces the old one."""
 
     strategy: str = "RollingUpdate"
+    automatic_rollback: bool = True
+    on_no_capacity: str = "Wait"
     progress_deadline_seconds: int = 600
     history_limit: int = 5
 

@@ -62,15 +62,48 @@ class FailureRecord(Part, frozen=True):
     time: str | None = None
 
 
+class Quarantined(Part, frozen=True):
+    """A revision that failed and is not tried again by itself, or not before `retry_after`.
+
+    `retry` and `rollback_to` are the user's annotations at that time, `attempts` how often it failed in a row.
+    """
+
+    revision: str
+    version: str
+    reason: str
+    message: str
+    since: str
+    attempts: int = 1
+    retry: str | None = None
+    rollback_to: str | None = None
+    retry_after: str | None = None
+
+
+class RolloutRecord(Part, frozen=True):
+    """The rollout that was begun last: to which revision, and how. `attempt` grows with every one.
+
+    A swap in place that is tried again is one more attempt; `tries` counts those of this rollout that failed.
+    """
+
+    revision: str
+    strategy: str
+    attempt: int
+    started_at: str
+    tries: int = 0
+
+
 class Status(Part, frozen=True):
     """What the operator last wrote. Every decision can be recovered from it after a crash."""
 
     observed_generation: int = 0
+    observed_retry: str | None = None
+    observed_rollback_to: str | None = None
     active_version: str | None = None
     active_revision: str | None = None
     target_version: str | None = None
     target_revision: str | None = None
     last_good_revision: str | None = None
+    last_good_template: str | None = None  # where it is not the last good revision's own
     replicas: int | None = None
     ready_replicas: int | None = None
     ready: str | None = None
@@ -80,6 +113,8 @@ class Status(Part, frozen=True):
     staged: Staged | None = None
     load: Load | None = None
     failures: tuple[FailureRecord, ...] = ()
+    quarantine: tuple[Quarantined, ...] = ()
+    rollout: RolloutRecord | None = None
     conditions: tuple[Condition, ...] = ()
 
     def condition(self, type: str) -> Condition | None:  # noqa: A002 - the field's own name

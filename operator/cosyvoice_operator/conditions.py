@@ -7,6 +7,8 @@ Stalled        it will not get further unless someone acts (the name that kstatu
 Degraded       the version fails, or fewer replicas serve than did
 WeightsStaged  a pod of the target revision has staged its weights
 WarmedUp       a pod of the target revision has warmed up
+RolledBack     the target revision failed, and the last good one serves in its place
+Pinned         the annotation rollback-to decides which revision serves, not the spec
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ STALLED = "Stalled"
 DEGRADED = "Degraded"
 WEIGHTS_STAGED = "WeightsStaged"
 WARMED_UP = "WarmedUp"
+ROLLED_BACK = "RolledBack"
+PINNED = "Pinned"
 
 AS_EXPECTED = "AsExpected"
 MAX_MESSAGE = 1500
@@ -40,12 +44,13 @@ class Wanted:
 
 
 def of_assessment(assessment: Assessment) -> tuple[Wanted, ...]:
-    """The four conditions that the assessment decides."""
+    """The five conditions that the assessment decides."""
     return (
         Wanted(type=READY, holds=assessment.ready, reason=assessment.reason, message=assessment.message),
         Wanted(type=PROGRESSING, holds=assessment.progressing, reason=assessment.reason, message=assessment.message),
         _abnormal(STALLED, assessment.stalled, assessment),
         _abnormal(DEGRADED, assessment.degraded, assessment),
+        _abnormal(ROLLED_BACK, assessment.rolled_back, assessment),
     )
 
 
@@ -72,6 +77,14 @@ def of_warm_up(warmed_up: bool, preload: bool, assessment: Assessment) -> Wanted
     if not warmed_up:
         return Wanted(type=WARMED_UP, holds=False, reason=assessment.reason)
     return Wanted(type=WARMED_UP, holds=True, reason="WarmedUp")
+
+
+def of_pin(revision: str | None, version: str) -> Wanted:
+    """Whether the user pinned `revision` instead of what the spec asks for (None: not)."""
+    if revision is None:
+        return Wanted(type=PINNED, holds=False, reason=AS_EXPECTED)
+    message = f"{version} (revision {revision}) is to serve, whatever the spec asks for, until the annotation goes"
+    return Wanted(type=PINNED, holds=True, reason="RollbackTo", message=message)
 
 
 def merge(previous: Status, wanted: Iterable[Wanted], generation: int, now: str) -> tuple[Condition, ...]:

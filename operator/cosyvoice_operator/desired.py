@@ -15,17 +15,17 @@ def desired(model: Model, observed: Observed, decision: Decision, policy: Policy
 
     A revision that is stored is never rendered again: its template is applied as it was when it was created.
     """
-    if decision.deploy is None:
+    if decision.template is None:
         return _front(model) if decision.touch and observed.workload else ()
-    stored = observed.stored(decision.deploy)
+    stored = observed.stored(decision.template)
     if stored is not None:
-        return (*_front(model), _deployment(model, observed, dict(stored.template)))
+        return (*_front(model), _deployment(model, observed, decision, dict(stored.template)))
     resolved = revision.resolve(model.spec, policy)
-    template = manifests.pod_template(model.name, decision.deploy, resolved)
+    template = manifests.pod_template(model.name, decision.template, resolved)
     return (
-        manifests.config_map(model.identity, decision.deploy, resolved, template),
+        manifests.config_map(model.identity, decision.template, resolved, template),
         *_front(model),
-        _deployment(model, observed, template),
+        _deployment(model, observed, decision, template),
     )
 
 
@@ -33,6 +33,7 @@ def _front(model: Model) -> tuple[Manifest, ...]:
     return manifests.service(model), manifests.disruption_budget(model)
 
 
-def _deployment(model: Model, observed: Observed, template: Manifest) -> Manifest:
+def _deployment(model: Model, observed: Observed, decision: Decision, template: Manifest) -> Manifest:
     autoscaled = observed.workload is not None and observed.workload.autoscaled
-    return manifests.deployment(model, template, autoscaled=autoscaled)
+    strategy = decision.rollout.strategy if decision.rollout else model.spec.rollout.strategy
+    return manifests.deployment(model, template, strategy=strategy, autoscaled=autoscaled)

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cosyvoice_operator import assessment, conditions, progress
+from cosyvoice_operator import assessment, conditions, progress, restoring
 from cosyvoice_operator.api_status import Status
+from cosyvoice_operator.failures import FAILED_CREATE, UNSCHEDULABLE
 
 NORMAL = "Normal"
 WARNING = "Warning"
 
-NO_CAPACITY = frozenset({"Unschedulable", "FailedCreate"})
+NO_CAPACITY = frozenset({UNSCHEDULABLE, FAILED_CREATE, assessment.NO_CAPACITY})
+_WARNINGS = frozenset(
+    {assessment.INVALID_SPEC, assessment.NAME_CONFLICT, restoring.ROLLING_BACK, restoring.ROLLBACK_FAILED}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,8 @@ def _between(before: Status, after: Status, created: bool) -> Iterator[Event]:
         if (record.revision, record.reason, record.file, record.tensor) not in known:
             message = f"{record.version}: {record.reason}: {record.message}"
             yield Event(type=WARNING, reason="LoadFailed", message=message)
+    if _turned(before, after, conditions.PINNED):
+        yield Event(type=NORMAL, reason="Pinned", message=f"{label} is pinned by the annotation rollback-to")
     if _turned(before, after, conditions.READY) and after.reason == assessment.READY:
         yield Event(type=NORMAL, reason="VersionReady", message=f"{label} serves ({after.ready})")
 
@@ -59,10 +65,14 @@ def _of_reason(before: Status, after: Status, new_target: bool) -> Iterator[Even
     if before.reason == after.reason and not new_target:
         return
     message = after.message or ""
+    if after.reason in NO_CAPACITY and before.reason in NO_CAPACITY and not new_target:
+        return
     if after.reason == progress.STAGING:
         yield Event(type=NORMAL, reason="StagingStarted", message=message)
-    elif after.reason in {assessment.INVALID_SPEC, assessment.NAME_CONFLICT}:
+    elif after.reason in _WARNINGS:
         yield Event(type=WARNING, reason=after.reason, message=message)
+    elif after.reason == restoring.ROLLED_BACK:
+        yield Event(type=NORMAL, reason=after.reason, message=message)
     elif after.reason in NO_CAPACITY:
         yield Event(type=WARNING, reason="InsufficientCapacity", message=message)
 

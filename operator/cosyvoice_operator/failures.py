@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from cosyvoice_operator import names
@@ -22,6 +22,8 @@ from cosyvoice_operator.observed import Claim, Container, Ended, Observed, Pod, 
 from cosyvoice_operator.termination import Termination, clean
 
 RETRIES = 3
+UNSCHEDULABLE = "Unschedulable"
+FAILED_CREATE = "FailedCreate"
 
 IMAGE_REASONS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
@@ -69,6 +71,12 @@ class Failure:
     node: str | None = None
     time: datetime | None = None
     restarts: int = 0
+    since: datetime | None = None  # where a pod waits for room: since when
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sorts failures, gravest first."""
+        return list(Verdict).index(self.verdict), -self.restarts
 
     def counts(self, *, deadline_exceeded: bool) -> bool:
         """Whether this condemns the revision."""
@@ -87,8 +95,7 @@ def find(observed: Observed, revision: str) -> tuple[Failure, ...]:
         *of_claim(observed.claim, pods),
         *_of_replica_set(observed.workload, revision),
     ]
-    order = list(Verdict)
-    return tuple(sorted(found, key=lambda failure: (order.index(failure.verdict), -failure.restarts)))
+    return tuple(sorted(found, key=lambda failure: failure.rank))
 
 
 def of_pod(pod: Pod) -> Failure | None:
@@ -99,11 +106,29 @@ def of_pod(pod: Pod) -> Failure | None:
         return _failure(pod, Verdict.EXTERNAL, pod.lost, f"pod failed: {pod.lost_message or pod.lost}")
     if pod.unschedulable:
         words = clean(pod.unschedulable, 500)
-        return _failure(pod, Verdict.EXTERNAL, "Unschedulable", f"no node takes the pod: {words}")
+        return replace(
+            _failure(pod, Verdict.EXTERNAL, UNSCHEDULABLE, f"no node takes the pod: {words}"), since=pod.created
+        )
     return (
         _of_container(pod, pod.stage, names.STAGE_CONTAINER)
         or _of_container(pod, pod.worker, names.WORKER_CONTAINER)
         or _of_mount(pod)
+    )
+
+
+def of_swap(pod: Pod, said: Termination, tries: int, time: datetime | None) -> Failure:
+    """Why a pod did not load another revision in place, in its worker's words; `tries` failed before this one."""
+    code = names.WORKER_EXIT_CODES.get(said.reason or "", 0)
+    reason = said.reason if said.reason and code else "EngineDied"
+    return Failure(
+        verdict=_verdict_of_code(code or names.WORKER_EXIT_CODES["EngineDied"]),
+        reason=reason,
+        message=said.message or f"the worker could not load it: {reason}",
+        said=said,
+        pod=pod.name,
+        node=pod.node,
+        time=time,
+        restarts=tries,
     )
 
 
@@ -138,7 +163,8 @@ def _of_replica_set(workload: Workload | None, revision: str) -> tuple[Failure, 
         return ()
     words = _POD_NAME.sub("", workload.create_failure)
     message = f"pods cannot be created: {clean(words, 500)}"
-    return (Failure(verdict=Verdict.EXTERNAL, reason="FailedCreate", message=message),)
+    since = workload.create_failure_since
+    return (Failure(verdict=Verdict.EXTERNAL, reason=FAILED_CREATE, message=message, since=since),)
 
 
 def _of_mount(pod: Pod) -> Failure | None:

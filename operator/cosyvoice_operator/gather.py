@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from cosyvoice_operator import names, progress, revision, source
+from cosyvoice_operator import names, pin, progress, revision, source
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.errors import InvalidSpecError
@@ -31,9 +31,9 @@ class Gatherer:
 
     async def gather(self, model: Model, refusal: str | None, now: datetime) -> tuple[Gathered, Observed]:
         """The raw objects, and what they mean."""
-        target = revision.identity(model.spec)
-        gathered = await self._objects(model, target, refusal)
+        gathered = await self._objects(model, revision.identity(model.spec), refusal)
         observed = observe(model.identity, gathered)
+        target = pin.wanted(model, observed).revision
         asked = progress.pods_to_ask(observed, target, model.status)
         slow = [pod for pod in observed.pods_of(target) if _is_slow(pod, now)][:MAX_SLOW_PODS]
         if asked or slow:

@@ -19,6 +19,11 @@ API_REQUESTS = Counter(
     "Requests to the API server; code 0 where no answer came.",
     ["verb", "kind", "code"],
 )
+ROLLBACKS = Counter(
+    "cosyvoice_operator_rollbacks_total",
+    "Versions that were taken out of service because they failed.",
+    ["reason"],
+)
 MODELS = Gauge(
     "cosyvoice_operator_models",
     "Models by the reason in their status.",

@@ -25,14 +25,21 @@ COMPONENT_WORKER = "worker"
 
 # On every child: the hash of what was applied last. It tells a field we stopped to apply from one we never owned.
 ANNOTATION_APPLIED = f"{GROUP}/applied"
+# What a user sets on a model: anything new lifts a quarantine; a revision to run instead of the one the spec asks for.
+ANNOTATION_RETRY = f"{GROUP}/retry"
+ANNOTATION_ROLLBACK_TO = f"{GROUP}/rollback-to"
 # On a revision's ConfigMap, for whoever reads the history.
+LABEL_OUTCOME = f"{GROUP}/outcome"
+LABEL_DIGEST = f"{GROUP}/digest"
 ANNOTATION_SOURCE = f"{GROUP}/source"
 ANNOTATION_IMAGE = f"{GROUP}/image"
 
 # ----- in the worker pod ----------------------------------------------------------------------------------------------
 
 STAGE_CONTAINER = "stage"
+STAGER_CONTAINER = "stager"
 WORKER_CONTAINER = "worker"
+CONFIG_VOLUME = "config"
 
 CONFIG_DIRECTORY = "/etc/cosyvoice"
 CONFIG_PATH = "/etc/cosyvoice/model.json"
@@ -63,6 +70,7 @@ KEY_TEMPLATE = "template.json"
 # Keys of a template's live ConfigMap: what any pod of it loads when it starts, and what one of them is to try.
 KEY_CURRENT = "current.json"
 KEY_CANDIDATE = "candidate.json"
+_LIVE = "-live"
 
 # On a pod: the order to load another revision in place, `<revision>.<attempt>` and, sent again, `.<nonce>`. The pod
 # sees it as the file KEY_SWAP of its configuration.
@@ -109,7 +117,14 @@ def revision_name(model: str, revision: str) -> str:
 
 def live_name(model: str, template: str) -> str:
     """Name of the ConfigMap that says what the pods of one template load instead of what it was made for."""
-    return f"{revision_name(model, template)}-live"
+    return f"{revision_name(model, template)}{_LIVE}"
+
+
+def template_of_live(model: str, name: str) -> str | None:
+    """The template whose live ConfigMap of `model` is called `name`; None where it is called otherwise."""
+    prefix = f"{model}-"
+    template = name.removeprefix(prefix).removesuffix(_LIVE)
+    return template if name == live_name(model, template) and template else None
 
 
 def selector_labels(model: str) -> dict[str, str]:

@@ -8,10 +8,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cosyvoice_operator import names
+from cosyvoice_operator import live, names, served
 from cosyvoice_operator.api import Identity
 from cosyvoice_operator.observe_pod import read_pod
-from cosyvoice_operator.observed import Claim, NameConflict, Observed, Pod, StoredRevision, WorkerStatus, Workload
+from cosyvoice_operator.observed import (
+    Claim,
+    Live,
+    NameConflict,
+    Observed,
+    Pod,
+    ReplicaSet,
+    StoredRevision,
+    WorkerStatus,
+    Workload,
+)
 
 Object = Mapping[str, Any]
 
@@ -40,17 +50,17 @@ def observe(identity: Identity, gathered: Gathered) -> Observed:
     deployment = gathered.live("Deployment", identity.name)
     owned_deployment = deployment if deployment is not None and owns(identity.uid, deployment) else None
     replica_sets = _children(gathered.replica_sets, owned_deployment)
-    return Observed(
+    seen = Observed(
         revisions=_revisions(identity, gathered.config_maps),
+        lives=_lives(identity, gathered.config_maps),
         workload=None if owned_deployment is None else _workload(owned_deployment),
-        scaled_revisions=frozenset(
-            _label(raw, names.LABEL_REVISION) for raw in replica_sets if raw["spec"].get("replicas", 0) > 0
-        ),
+        replica_sets=tuple(_replica_set(raw) for raw in replica_sets),
         pods=_pods(gathered, replica_sets),
         claim=gathered.claim,
         conflicts=tuple(_conflict(identity, raw) for raw in gathered.named if not owns(identity.uid, raw)),
         refusal=gathered.refusal,
     )
+    return served.by_what_is_served(seen)
 
 
 def owns(uid: str, raw: Object) -> bool:
@@ -103,9 +113,25 @@ def _revisions(identity: Identity, config_maps: Sequence[Object]) -> tuple[Store
                 version=_label(raw, names.LABEL_VERSION),
                 created=datetime.fromisoformat(raw["metadata"]["creationTimestamp"]),
                 template=template,
+                outcome=_label(raw, names.LABEL_OUTCOME) or None,
+                digest=_label(raw, names.LABEL_DIGEST) or None,
+                config=(raw.get("data") or {}).get(names.KEY_CONFIG, ""),
             )
         )
     return tuple(sorted(revisions, key=lambda stored: (stored.created, stored.revision), reverse=True))
+
+
+def _lives(identity: Identity, config_maps: Sequence[Object]) -> tuple[Live, ...]:
+    """Our live ConfigMaps. One whose current document cannot be read counts as absent: no pod can load it either."""
+    found = []
+    for raw in config_maps:
+        if not owns(identity.uid, raw) or "deletionTimestamp" in raw["metadata"]:
+            continue
+        template = names.template_of_live(identity.name, raw["metadata"]["name"])
+        parsed = None if template is None else live.parse(template, raw.get("data") or {})
+        if parsed is not None:
+            found.append(parsed)
+    return tuple(sorted(found, key=lambda one: one.template))
 
 
 def _template(raw: Object) -> Object | None:
@@ -120,9 +146,10 @@ def _workload(raw: Object) -> Workload:
     spec, status = raw["spec"], raw.get("status") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     failure = conditions.get("ReplicaFailure", {})
-    template_labels = spec["template"]["metadata"].get("labels") or {}
+    metadata = spec["template"]["metadata"]
+    failed = failure.get("status") == "True"
     return Workload(
-        revision=template_labels.get(names.LABEL_REVISION),
+        revision=(metadata.get("labels") or {}).get(names.LABEL_REVISION),
         replicas=spec.get("replicas", 1),
         total=status.get("replicas", 0),
         updated=status.get("updatedReplicas", 0),
@@ -131,8 +158,24 @@ def _workload(raw: Object) -> Workload:
         settled=status.get("observedGeneration", 0) >= raw["metadata"].get("generation", 0),
         autoscaled=_is_autoscaled(raw),
         deadline_exceeded=conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded",
-        create_failure=failure.get("message") if failure.get("status") == "True" else None,
+        create_failure=failure.get("message") if failed else None,
+        create_failure_since=_time(failure.get("lastTransitionTime")) if failed else None,
+        annotations=dict(metadata.get("annotations") or {}),
     )
+
+
+def _replica_set(raw: Object) -> ReplicaSet:
+    spec = raw["spec"]
+    metadata = (spec.get("template") or {}).get("metadata") or {}
+    return ReplicaSet(
+        revision=_label(raw, names.LABEL_REVISION),
+        replicas=spec.get("replicas", 0),
+        annotations=dict(metadata.get("annotations") or {}),
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def _is_autoscaled(raw: Object) -> bool:

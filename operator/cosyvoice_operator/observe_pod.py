@@ -15,7 +15,7 @@ Object = Mapping[str, Any]
 def read_pod(raw: Object, mount_failure: str | None = None, worker_status: WorkerStatus | None = None) -> Pod:
     """The pod, with what the kubelet's events and the worker itself said about it."""
     metadata, status = raw["metadata"], raw.get("status") or {}
-    labels = metadata.get("labels") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     scheduled, ready = conditions.get("PodScheduled", {}), conditions.get("Ready", {})
     is_ready = ready.get("status") == "True"
@@ -33,9 +33,11 @@ def read_pod(raw: Object, mount_failure: str | None = None, worker_status: Worke
         lost_message=termination.clean(status.get("message")) or "" if failed else "",
         ready=is_ready,
         ready_since=_time(ready.get("lastTransitionTime")) if is_ready else None,
+        unready_since=None if is_ready else _time(ready.get("lastTransitionTime")),
         stage=_container(status.get("initContainerStatuses"), names.STAGE_CONTAINER),
         worker=_container(status.get("containerStatuses"), names.WORKER_CONTAINER),
         mount_failure=mount_failure,
+        order=annotations.get(names.ANNOTATION_SWAP) or None,
         status=worker_status,
     )
 

@@ -7,12 +7,11 @@ import secrets
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from cosyvoice_operator import api, api_status, names
+from cosyvoice_operator import api, api_status, names, times
 from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.errors import ClusterError, TerminatingError
 from cosyvoice_operator.events import Event
-from cosyvoice_operator.status import format_time
 
 MAX_EVENT_MESSAGE = 1000
 
@@ -49,7 +48,7 @@ class Publisher:
 
     def _manifest(self, raw: Object, event: Event) -> Object:
         identity = api.parse_identity(raw)
-        now = format_time(self._clock())
+        now = times.write(self._clock())
         return {
             "apiVersion": "v1",
             "kind": "Event",

@@ -10,15 +10,17 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from cosyvoice_operator import api, api_status, events, manifests, metrics, names, rollout, status
+from cosyvoice_operator import api, api_status, events, foreign, history, manifests, metrics, names, rollout, status
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.desired import desired
 from cosyvoice_operator.errors import InvalidSpecError, RejectedError, TerminatingError
 from cosyvoice_operator.gather import Gatherer
+from cosyvoice_operator.observed import Observed
 from cosyvoice_operator.publish import Publisher
 from cosyvoice_operator.refusals import Refusals
 from cosyvoice_operator.revision import Policy
+from cosyvoice_operator.rollout import Decision
 
 Key = tuple[str, str]  # namespace, name of a CosyVoiceModel
 
@@ -74,12 +76,14 @@ class Reconciler:
         now = self._clock()
         refusal = await self._refusals.current(key, model)
         gathered, observed = await self._gatherer.gather(model, refusal, now)
-        decision = rollout.decide(model, observed, self._policy)
+        decision = rollout.decide(model, observed, self._policy, now)
 
         after = status.report(model, observed, decision, now)
         self._models.set(key, after.reason)
         if after != model.status:
             await self._publisher.publish(raw, after, events.between(model.status, after, created=decision.create))
+            if decision.fallen is not None:
+                metrics.ROLLBACKS.labels(decision.fallen.reason).inc()
 
         for manifest in desired(model, observed, decision, self._policy):
             live = gathered.live(manifest["kind"], manifest["metadata"]["name"])
@@ -88,14 +92,37 @@ class Reconciler:
             if self._refusals.is_refused(key, manifest):
                 continue
             try:
+                if manifest["kind"] == "Deployment":
+                    await self._take_out_foreign(manifest, observed, decision)
                 await self._apply(model, manifest, exists=live is not None)
             except RejectedError as error:
                 self._refusals.add(key, model, manifest, error)
                 return AT_ONCE_SECONDS
+        for change in history.relabellings(observed, after, condemned=decision.condemned) if decision.touch else ():
+            name = names.revision_name(model.name, change.revision)
+            await self._cluster.annotate("ConfigMap", model.namespace, name, labels=change.labels)
         for revision in decision.prune:
             await self._cluster.delete("ConfigMap", model.namespace, names.revision_name(model.name, revision))
             self._log("revision pruned", model, "ConfigMap", names.revision_name(model.name, revision))
         return decision.look_again
+
+    async def _take_out_foreign(self, manifest: Object, observed: Observed, decision: Decision) -> None:
+        """Make others' annotations in the template fit the ReplicaSet that is to be taken back into service.
+
+        The Deployment is paused meanwhile, by the same request; the apply that follows ends that.
+        """
+        changes = foreign.changes(observed, decision.template) if decision.template else {}
+        if changes:
+            identity = {name: manifest["metadata"][name] for name in ("namespace", "name")}
+            template = {"metadata": {"annotations": dict(changes)}}
+            await self._cluster.overwrite(
+                {
+                    "apiVersion": manifest["apiVersion"],
+                    "kind": manifest["kind"],
+                    "metadata": identity,
+                    "spec": {"paused": True, "template": template},
+                }
+            )
 
     async def _apply(self, model: Model, manifest: Object, *, exists: bool) -> None:
         """Apply. Where that is refused because of what others put into a list of ours, the list becomes ours again."""

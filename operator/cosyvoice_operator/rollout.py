@@ -1,21 +1,43 @@
 """The rules of a rollout: from what the user asked for and what is there, to what has to be done. Pure.
 
-target    the revision that the spec asks for
-deploy    the revision that the Deployment has to carry: the target, unless something holds it back
-prune     revisions nobody can come back to
+wanted     the revision to bring into service: the one that the spec asks for, or the one that the user pinned
+template   the revision whose pod template the Deployment has to carry: the wanted one, unless something holds it back
+revision   the revision that its pods are to load
+prune      revisions nobody can come back to
+
+A revision that fails is condemned (`judgement`) and put into quarantine, and the last good one takes its place as it
+was stored. The quarantine is in the status, which is written before the Deployment: whoever comes to this point again,
+in this process or in the next, decides the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from cosyvoice_operator import assessment, progress, revision
+from cosyvoice_operator import (
+    assessment,
+    attempt,
+    capacity,
+    condemned,
+    history,
+    holds,
+    pin,
+    progress,
+    quarantine,
+    restoring,
+    times,
+)
 from cosyvoice_operator.api import Model
+from cosyvoice_operator.api_status import Quarantined, RolloutRecord
 from cosyvoice_operator.assessment import Assessment, Hold
-from cosyvoice_operator.errors import InvalidSpecError
+from cosyvoice_operator.condemned import Scene
 from cosyvoice_operator.failures import Verdict
+from cosyvoice_operator.judgement import Judgement
 from cosyvoice_operator.observed import Observed
+from cosyvoice_operator.pin import Wanted
+from cosyvoice_operator.quarantine import Entries
 from cosyvoice_operator.revision import Policy
 
 ASK_AGAIN_SECONDS = 1.0  # a worker is loading: its phases are worth showing as they pass
@@ -26,93 +48,133 @@ LOOK_AGAIN_SECONDS = 5.0  # something is awaited that no watch tells of: a claim
 class Decision:
     """What one pass does and says.
 
-    `touch` False: not one object of this model may be written. `create`: the target's ConfigMap does not exist yet.
-    `deploy` None: leave the Deployment as it is. `look_again` None: nothing is awaited but events and the next resync.
+    `touch` False: not one object of this model may be written. `create`: the template's ConfigMap does not exist yet.
+    `template` None: leave the Deployment as it is. `fallen`: what this pass puts into quarantine. `look_again` None:
+    nothing is awaited but events and the next resync.
     """
 
-    target: str
+    wanted: Wanted
     create: bool
-    deploy: str | None
+    template: str | None
+    revision: str | None
     touch: bool
     prune: tuple[str, ...]
     assessment: Assessment
+    condemned: bool
+    quarantine: Entries
+    fallen: Quarantined | None
+    rollout: RolloutRecord | None
     active_revision: str | None
     active_version: str | None
     last_good: str | None
     look_again: float | None
 
+    @property
+    def target(self) -> str:
+        """The wanted revision's identity."""
+        return self.wanted.revision
 
-def decide(model: Model, observed: Observed, policy: Policy) -> Decision:
+
+def decide(model: Model, observed: Observed, policy: Policy, now: datetime) -> Decision:
     """The next step of `model`. Equal arguments give the same step; once it is done, the next step is to do nothing."""
-    target = revision.identity(model.spec)
-    hold = _hold(model, observed, policy, target)
+    status = model.status
+    wanted = pin.wanted(model, observed)
+    scene = Scene(model=model, observed=observed, wanted=wanted, now=now)
+    judged = condemned.judge(scene, wanted.revision)
+    fallen = condemned.fallen(scene, judged)
+    entries = fallen or status.quarantine
+    entry = condemned.bar(scene, entries, wanted.revision)
+    rolled_back = entry is not None and observed.carries(scene.last_good)
+    hold = holds.find(model, observed, policy, wanted, rolled_back=rolled_back)
     touch = not observed.conflicts
-    deploy = target if hold is None else _kept(model, observed)
-    verdict = assessment.assess(model, observed, target, hold)
-    active_revision, active_version = _active(model, observed, target)
-    served = verdict.reason == assessment.READY
-    last_good = target if served else model.status.last_good_revision
+    template = _template(scene, hold, entries, entry) if touch else None
+
+    lack = capacity.lacking(observed, wanted.revision, judged.failures, now)
+    if hold is None and touch and entry is not None and not condemned.stays(scene, entry):
+        verdict = _restoring(scene, entry, judged, fell=_is(fallen, wanted))
+    else:
+        verdict = assessment.assess(model, observed, wanted, judged, hold=hold, lack=lack)
+
+    served = entry is None and verdict.reason in {assessment.READY, assessment.PINNED} and observed.wants_pods
+    last_good = wanted.revision if served else status.last_good_revision
+    active_revision, active_version = _active(model, observed, template or wanted.revision)
+    needed = (wanted.revision, template, active_revision, last_good, status.last_good_revision)
     return Decision(
-        target=target,
-        create=touch and deploy == target and observed.stored(target) is None,
-        deploy=deploy if touch else None,
+        wanted=wanted,
+        create=template == wanted.revision and observed.stored(template) is None,
+        template=template,
+        revision=template,
         touch=touch,
-        prune=_prune(model, observed, {target, deploy, active_revision, last_good}) if touch else (),
+        prune=history.superfluous(model, observed, needed) if touch else (),
         assessment=verdict,
+        condemned=judged.condemned,
+        quarantine=quarantine.without(entries, wanted.revision) if served else entries,
+        fallen=fallen[0] if fallen else None,
+        rollout=attempt.record(model, template, lack, now, returning=entry is not None),
         active_revision=active_revision,
         active_version=active_version,
         last_good=last_good,
-        look_again=_look_again(observed, target, verdict),
+        look_again=_look_again(scene, template or wanted.revision, verdict, entry),
     )
 
 
-def _hold(model: Model, observed: Observed, policy: Policy, target: str) -> Hold | None:
-    """Why the target may not be rolled out, if so. An unusable spec is told of even while the model is paused."""
-    try:
-        revision.resolve(model.spec, policy)
-    except InvalidSpecError as error:
-        return Hold(reason=assessment.INVALID_SPEC, message=str(error), stalled=True)
-    if observed.refusal is not None:
-        return Hold(reason=assessment.INVALID_SPEC, message=observed.refusal, stalled=True)
-    if model.spec.paused and (observed.workload is None or observed.workload.revision != target):
-        return Hold(reason=assessment.PAUSED, message=f"{model.spec.version} waits: spec.paused is true", stalled=False)
-    return None
+def _is(fallen: Entries | None, wanted: Wanted) -> bool:
+    return fallen is not None and fallen[0].revision == wanted.revision
 
 
-def _kept(model: Model, observed: Observed) -> str | None:
-    """The revision to keep in repair while the target is held back: the one that runs, or ran until it was deleted."""
-    running = observed.workload.revision if observed.workload else model.status.active_revision
-    return running if observed.stored(running) else None
+def _template(scene: Scene, hold: Hold | None, entries: Entries, entry: Quarantined | None) -> str | None:
+    """The revision for the Deployment; None where it has to be left as it is."""
+    if hold is None and entry is None:
+        return scene.wanted.revision
+    running = scene.observed.workload.revision if scene.observed.workload else None
+    chosen = running or scene.model.status.active_revision  # what runs is kept in repair, or what ran until it was gone
+    barred = entry or condemned.bar(scene, entries, chosen)
+    frozen = running is not None and (
+        scene.model.spec.paused or (barred is not None and condemned.stays(scene, barred))
+    )
+    if barred is not None and not frozen:
+        chosen = scene.last_good
+    return chosen if scene.observed.stored(chosen) else None
 
 
-def _active(model: Model, observed: Observed, target: str) -> tuple[str | None, str | None]:
+def _restoring(scene: Scene, entry: Quarantined, judged: Judgement, *, fell: bool) -> Assessment:
+    """What to tell of the way back; `fell`: it begins in this pass, which records what condemned the revision."""
+    restored = judged_back = None
+    if scene.back is not None:
+        restored = Wanted(revision=scene.back.revision, version=scene.back.version)
+    elif scene.last_good is not None and scene.observed.carries(scene.last_good):
+        restored = Wanted(revision=scene.last_good, version=scene.model.status.active_version or scene.last_good)
+    if restored is not None:
+        judged_back = condemned.judge(scene, restored.revision)
+    verdict = restoring.assess(scene.model, scene.observed, entry, restored, judged_back)
+    if not fell:
+        return verdict
+    cause = replace(judged.failures[0], time=judged.failures[0].time or scene.now)
+    return replace(verdict, failures=(cause, *judged.failures[1:]), about=scene.wanted)
+
+
+def _active(model: Model, observed: Observed, goal: str) -> tuple[str | None, str | None]:
     """The revision that serves, and its version label.
 
     During a rollout the old one counts as long as it has a ready pod; where nothing is ready, what served last.
     """
     status = model.status
     ready = Counter(pod.revision for pod in observed.pods if pod.ready)
-    if ready and (assessment.is_complete(observed.workload, target) or status.active_revision not in ready):
-        chosen = max(ready, key=lambda candidate: (candidate == target, ready[candidate]))
+    if ready and (assessment.is_complete(observed.workload, goal) or status.active_revision not in ready):
+        chosen = max(ready, key=lambda candidate: (candidate == goal, ready[candidate]))
         version = next(pod.version for pod in observed.pods if pod.revision == chosen)
         return chosen, version
     return status.active_revision, status.active_version
 
 
-def _prune(model: Model, observed: Observed, needed: set[str | None]) -> tuple[str, ...]:
-    """Revisions over the history limit. Never one that something runs, wants, or could be brought back to."""
-    in_use = needed | observed.scaled_revisions | {pod.revision for pod in observed.pods}
-    if observed.workload:
-        in_use.add(observed.workload.revision)
-    history = [stored.revision for stored in observed.revisions if stored.revision not in in_use]
-    return tuple(history[model.spec.rollout.history_limit :])
-
-
-def _look_again(observed: Observed, target: str, verdict: Assessment) -> float | None:
+def _look_again(scene: Scene, loading: str, verdict: Assessment, entry: Quarantined | None) -> float | None:
     if verdict.ready or verdict.reason in {assessment.INVALID_SPEC, assessment.NAME_CONFLICT, assessment.PAUSED}:
         return None
-    if any(progress.is_loading(pod) for pod in observed.pods_of(target)):
+    if any(progress.is_loading(pod) for pod in scene.observed.pods_of(loading)):
         return ASK_AGAIN_SECONDS
+    if verdict.reason == restoring.ROLLED_BACK:
+        until = None if entry is None else times.read(entry.retry_after)
+        return None if until is None else max(LOOK_AGAIN_SECONDS, (until - scene.now).total_seconds())
     if verdict.failures and verdict.failures[0].verdict is Verdict.FATAL:
         return None
     return LOOK_AGAIN_SECONDS

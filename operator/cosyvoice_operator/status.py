@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from cosyvoice_operator import assessment, conditions, names
+from cosyvoice_operator import assessment, conditions, names, times
 from cosyvoice_operator.api import Identity, Model
 from cosyvoice_operator.api_status import FailureRecord, Load, Staged, Status
 from cosyvoice_operator.assessment import Assessment
 from cosyvoice_operator.failures import Failure
 from cosyvoice_operator.observed import Observed, Pod
+from cosyvoice_operator.pin import Wanted
 from cosyvoice_operator.rollout import Decision
 
 MAX_FAILURES = 10
@@ -23,13 +24,16 @@ def report(model: Model, observed: Observed, decision: Decision, now: datetime) 
     pods = observed.pods_of(decision.target)
     staged = _staged(previous, decision.target, pods)
     workload = observed.workload
+    pinned = decision.target if observed.stored(model.rollback_to) else None
     ready = workload.ready if workload else 0
     wanted = workload.replicas if workload else model.spec.worker.replicas
     return Status(
         observed_generation=model.identity.generation,
+        observed_retry=model.retry,
+        observed_rollback_to=model.rollback_to,
         active_version=decision.active_version,
         active_revision=decision.active_revision,
-        target_version=model.spec.version,
+        target_version=decision.wanted.version,
         target_revision=decision.target,
         last_good_revision=decision.last_good,
         replicas=workload.total if workload else 0,
@@ -41,6 +45,8 @@ def report(model: Model, observed: Observed, decision: Decision, now: datetime) 
         staged=staged,
         load=_load(previous, decision.target, pods),
         failures=_failures(model, decision),
+        quarantine=decision.quarantine,
+        rollout=decision.rollout,
         conditions=conditions.merge(
             previous,
             (
@@ -48,9 +54,10 @@ def report(model: Model, observed: Observed, decision: Decision, now: datetime) 
                 conditions.of_service(workload.available if workload else 0, decision.active_version),
                 conditions.of_weights(staged, verdict),
                 conditions.of_warm_up(_warmed_up(previous, decision.target, pods), model.spec.engine.preload, verdict),
+                conditions.of_pin(pinned, decision.wanted.version),
             ),
             model.identity.generation,
-            format_time(now),
+            times.write(now),
         ),
     )
 
@@ -58,7 +65,7 @@ def report(model: Model, observed: Observed, decision: Decision, now: datetime) 
 def unreadable(identity: Identity, previous: Status, message: str, now: datetime) -> Status:
     """The status of a model whose spec cannot be read: everything known is kept, nothing is decided."""
     verdict = Assessment(reason=assessment.INVALID_SPEC, message=message, stalled=True)
-    judged = conditions.merge(previous, conditions.of_assessment(verdict), identity.generation, format_time(now))
+    judged = conditions.merge(previous, conditions.of_assessment(verdict), identity.generation, times.write(now))
     kept = [condition for condition in previous.conditions if condition.type not in {new.type for new in judged}]
     return replace(
         previous,
@@ -67,11 +74,6 @@ def unreadable(identity: Identity, previous: Status, message: str, now: datetime
         message=message[: conditions.MAX_MESSAGE],
         conditions=(*judged, *kept),
     )
-
-
-def format_time(time: datetime) -> str:
-    """RFC 3339, in UTC, to the second, as Kubernetes writes times."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _staged(previous: Status, target: str, pods: tuple[Pod, ...]) -> Staged | None:
@@ -124,7 +126,8 @@ def _warmed_up(previous: Status, target: str, pods: tuple[Pod, ...]) -> bool:
 
 def _failures(model: Model, decision: Decision) -> tuple[FailureRecord, ...]:
     """The newest failures, one entry for each revision, reason, file and tensor, with its latest occurrence."""
-    new = [_record(model, decision.target, failure) for failure in decision.assessment.failures if failure.time]
+    about = decision.assessment.about or decision.wanted
+    new = [_record(about, failure) for failure in decision.assessment.failures if failure.time]
     kept: dict[tuple[str | None, ...], FailureRecord] = {}
     for record in sorted((*model.status.failures, *new), key=lambda record: record.time or ""):
         kept[_key(record)] = record
@@ -136,11 +139,11 @@ def _key(record: FailureRecord) -> tuple[str, str, str, str]:
     return (record.revision, record.reason, record.file or "", record.tensor or "")
 
 
-def _record(model: Model, target: str, failure: Failure) -> FailureRecord:
+def _record(about: Wanted, failure: Failure) -> FailureRecord:
     said = failure.said
     return FailureRecord(
-        revision=target,
-        version=model.spec.version,
+        revision=about.revision,
+        version=about.version,
         reason=failure.reason,
         message=assessment.describe(failure)[: conditions.MAX_MESSAGE],
         file=said.file,
@@ -149,5 +152,5 @@ def _record(model: Model, target: str, failure: Failure) -> FailureRecord:
         actual=said.actual,
         pod=failure.pod,
         node=failure.node,
-        time=format_time(failure.time) if failure.time else None,
+        time=times.write(failure.time) if failure.time else None,
     )

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from typing import Any
 
 from cosyvoice_operator import termination
 from cosyvoice_operator.names import STATUS_SCHEMA
-from cosyvoice_operator.observed import WorkerStatus
+from cosyvoice_operator.observed import Swap, WorkerStatus
 
 MAX_BYTES = 64 * 1024
 PHASES = ("Start", "Import", "Map", "Build", "WarmUp", "Ready", "Failed")
 LOAD_PHASES = ("import", "map", "build", "warmUp", "total")
+SWAP_STATES = ("Staging", "Loading", "Switched", "Failed")
+
+_REVISION = re.compile(r"[a-z0-9]{1,63}", re.ASCII)
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_ORDER = re.compile(r"[a-z0-9]{1,63}\.[0-9]{1,9}", re.ASCII)
 
 
 def parse(body: bytes) -> WorkerStatus | None:
@@ -26,5 +34,31 @@ def parse(body: bytes) -> WorkerStatus | None:
     load = fields.get("load")
     seconds = {name: termination.number(load.get(name)) for name in LOAD_PHASES} if isinstance(load, dict) else {}
     return WorkerStatus(
-        phase=fields["phase"], load={name: value for name, value in seconds.items() if value is not None}
+        phase=fields["phase"],
+        load={name: value for name, value in seconds.items() if value is not None},
+        revision=_matching(_REVISION, fields.get("revision")),
+        digest=_matching(_DIGEST, fields.get("digest")),
+        swap=_swap(fields.get("swap")),
     )
+
+
+def _swap(fields: object) -> Swap | None:
+    """The swap, or None where the worker has no order that can be read."""
+    if not isinstance(fields, Mapping):
+        return None
+    order, state, failure = _matching(_ORDER, fields.get("order")), fields.get("state"), fields.get("failure")
+    if order is None or state not in SWAP_STATES:
+        return None
+    said: Mapping[str, Any] = failure if isinstance(failure, Mapping) else {}
+    phase = fields.get("phase")
+    return Swap(
+        order=order,
+        state=state,
+        phase=phase if phase in PHASES else None,
+        room=fields.get("room") is True,
+        failure=termination.from_fields(said),
+    )
+
+
+def _matching(pattern: re.Pattern[str], value: object) -> str | None:
+    return value if isinstance(value, str) and pattern.fullmatch(value) else None

@@ -13,13 +13,17 @@ from cosyvoice_operator.manifests.common import Manifest, child
 MIN_READY_SECONDS = 5
 
 # One more pod at a time, or one less. Both are RollingUpdate to Kubernetes: an apply that changes the type is refused.
-_SURGE_AND_UNAVAILABLE = {"RollingUpdate": (1, 0), "Replace": (0, 1)}
+# What cannot be swapped in place is rolled out with one more.
+_SURGE_AND_UNAVAILABLE = {"RollingUpdate": (1, 0), "Auto": (1, 0), "HotSwap": (1, 0), "Replace": (0, 1)}
 
 
-def deployment(model: Model, template: Mapping[str, Any], *, autoscaled: bool) -> Manifest:
-    """The Deployment that runs `template`. `autoscaled`: someone else sets the replicas, they are not applied."""
+def deployment(model: Model, template: Mapping[str, Any], *, strategy: str, autoscaled: bool) -> Manifest:
+    """The Deployment that runs `template`, its pods replaced by `strategy`.
+
+    `autoscaled`: someone else sets the replicas, they are not applied.
+    """
     spec = model.spec
-    surge, unavailable = _SURGE_AND_UNAVAILABLE[spec.rollout.strategy]
+    surge, unavailable = _SURGE_AND_UNAVAILABLE[strategy]
     replicas = {} if autoscaled else {"replicas": spec.worker.replicas}
     return child(
         model.identity,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cosyvoice_operator import api, api_status, revision
+from cosyvoice_operator import api, api_status, assessment, judgement, revision
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Status
-from cosyvoice_operator.assessment import Assessment
+from cosyvoice_operator.assessment import Assessment, Hold
 from cosyvoice_operator.observed import Container, Ended, Observed, Pod, StoredRevision, Workload
+from cosyvoice_operator.pin import Wanted
 from cosyvoice_operator.revision import Policy
 from cosyvoice_operator.termination import Termination
 
@@ -91,6 +92,13 @@ def serving(revision: str, replicas: int = 2, **fields: Any) -> Observed:
     pods = tuple(ready_pod(revision, f"narrator-{index}") for index in range(replicas))
     defaults = {"revisions": (stored(revision),), "workload": full(revision, replicas), "pods": pods}
     return Observed(**{**defaults, **fields})
+
+
+def assessed(asked: Model, observed: Observed, hold: Hold | None = None) -> Assessment:
+    """What is told of the model whose spec is wanted, nothing being in quarantine."""
+    target = target_of(asked)
+    judged = judgement.judge(observed, target, asked.spec.rollout.progress_deadline_seconds, START)
+    return assessment.assess(asked, observed, Wanted(revision=target, version=asked.spec.version), judged, hold=hold)
 
 
 def flags(verdict: Assessment) -> str:

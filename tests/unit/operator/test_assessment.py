@@ -12,6 +12,7 @@ from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.assessment import Assessment, Hold
 from cosyvoice_operator.observed import Claim, Container, NameConflict, Observed, WorkerStatus
 from tests.unit.operator.builders import (
+    assessed,
     ended_container,
     flags,
     full,
@@ -29,7 +30,7 @@ IDLE = workload(V1, 2, total=2)
 
 
 def assess(observed: Observed, status: Status | None = None, hold: Hold | None = None, **spec: Any) -> Assessment:
-    return assessment.assess(model(status=status, **spec), observed, V1, hold)
+    return assessed(model(status=status, **spec), observed, hold)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +167,9 @@ def assess(observed: Observed, status: Status | None = None, hold: Hold | None =
                 ),
             ),
             "SD",
-            "ShapeMismatch",
+            "NoPreviousVersion",
             "v1: llm.pt: another shape than the model's (tensor lm.weight, expected (2, 2), actual (2, 1), "
-            "pod narrator-a, node node1)",
+            "pod narrator-a, node node1); there is no earlier version to go back to",
         ),
         (
             Observed(workload=IDLE, pods=(pod(V1, worker=ended_container(137, kubelet="OOMKilled", restarts=1)),)),
@@ -179,8 +180,9 @@ def assess(observed: Observed, status: Status | None = None, hold: Hold | None =
         (
             Observed(workload=IDLE, pods=(pod(V1, worker=ended_container(139, restarts=3)),)),
             "SD",
-            "Crashed",
-            "v1: container worker was ended by SIGSEGV (pod narrator-a, node node1)",
+            "NoPreviousVersion",
+            "v1: container worker was ended by SIGSEGV (pod narrator-a, node node1); there is no earlier version to go "
+            "back to",
         ),
         (
             Observed(conflicts=(NameConflict(kind="Service", namespace="speech", name="narrator"),)),

@@ -27,7 +27,7 @@ V2 = target_of(model(version="v2"))
 def step(observed: Observed, before: Status, **spec: Any) -> tuple[Status, list[str]]:
     """One pass: the status it writes and the events it sends."""
     asked = model(status=before, **spec)
-    decision = rollout.decide(asked, observed, POLICY)
+    decision = rollout.decide(asked, observed, POLICY, START)
     after = status.report(asked, observed, decision, START)
     sent = events.between(asked.status, after, created=decision.create)
     return after, [f"{event.type} {event.reason}: {event.message}" for event in sent]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from cosyvoice_operator import assessment
 from cosyvoice_operator.api_status import Condition, Status
 from cosyvoice_operator.assessment import Assessment
 from cosyvoice_operator.observed import Observed
-from tests.unit.operator.builders import flags, model, pod, ready_pod, target_of, workload
+from tests.unit.operator.builders import assessed, flags, model, pod, ready_pod, target_of, workload
 
 V1 = target_of(model())
 
 
 def assess(observed: Observed, status: Status) -> Assessment:
-    return assessment.assess(model(status=status), observed, V1, None)
+    return assessed(model(status=status), observed)
 
 
 def good(ready: str, target: str = V1, **conditions: str) -> Status:

@@ -12,7 +12,7 @@ from cosyvoice_operator import manifests, names, revision
 from cosyvoice_operator.desired import desired
 from cosyvoice_operator.observed import Observed
 from cosyvoice_operator.rollout import decide
-from tests.unit.operator.builders import POLICY, model, serving, stored, target_of, workload
+from tests.unit.operator.builders import POLICY, START, model, serving, stored, target_of, workload
 
 KUBERNETES = "1.31"  # the oldest that the product runs on
 
@@ -21,7 +21,7 @@ def rendered(**spec: Any) -> dict[str, dict[str, Any]]:
     """All objects of a new model, by kind."""
     asked = model(**spec)
     observed = Observed()
-    return {one["kind"]: one for one in desired(asked, observed, decide(asked, observed, POLICY), POLICY)}
+    return {one["kind"]: one for one in desired(asked, observed, decide(asked, observed, POLICY, START), POLICY)}
 
 
 def pod_spec(**spec: Any) -> dict[str, Any]:
@@ -47,11 +47,14 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("spec", [{}, EVERYTHING], ids=["defaults", "everything"])
+HOT: dict[str, Any] = {"rollout": {"strategy": "HotSwap"}, "engine": {"recycle": {"maxRequests": 9}}}
+
+
+@pytest.mark.parametrize("spec", [{}, EVERYTHING, HOT], ids=["defaults", "everything", "hot swap"])
 def test_every_object_is_valid_to_the_letter(spec: dict[str, Any]) -> None:
     policy = revision.Policy(worker_image="w", allowed_host_paths=("/srv",))
     asked = model(**spec)
-    for manifest in desired(asked, Observed(), decide(asked, Observed(), policy), policy):
+    for manifest in desired(asked, Observed(), decide(asked, Observed(), policy, START), policy):
         kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
@@ -95,6 +98,36 @@ def test_the_source_is_mounted_read_only_and_into_staging_alone() -> None:
     (mount,) = [mount for mount in stage["volumeMounts"] if mount["name"] == "source"]
     assert mount == {"name": "source", "mountPath": "/source", "readOnly": True}
     assert all(mount["name"] != "source" for mount in worker["volumeMounts"])
+
+
+@pytest.mark.parametrize("strategy", ["Auto", "HotSwap"])
+def test_where_versions_may_be_swapped_a_second_stager_stays_beside_the_worker(strategy: str) -> None:
+    spec = pod_spec(rollout={"strategy": strategy})
+    stage, stager = spec["initContainers"]
+    (worker,) = spec["containers"]
+
+    assert (stager["name"], stager["args"], stager["restartPolicy"]) == ("stager", ["stage", "--follow"], "Always")
+    assert "restartPolicy" not in stage
+    assert stager["image"] == worker["image"]
+    assert stager["volumeMounts"] == stage["volumeMounts"]
+    assert stager["resources"] == {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "5Gi"}}
+
+
+def test_elsewhere_nobody_stays_beside_the_worker() -> None:
+    for strategy in ("RollingUpdate", "Replace"):
+        assert [one["name"] for one in pod_spec(rollout={"strategy": strategy})["initContainers"]] == ["stage"]
+
+
+def test_a_live_config_map_holds_whole_documents_and_may_change() -> None:
+    both = manifests.live_config_map(model().identity, "r1", '{"a": 1}', '{"b": 2}')
+    one = manifests.live_config_map(model().identity, "r1", '{"a": 1}', None)
+
+    assert both["metadata"]["name"] == "narrator-r1-live"
+    assert both["data"] == {"current.json": '{"a": 1}', "candidate.json": '{"b": 2}'}
+    assert "immutable" not in both
+    assert names.LABEL_REVISION not in both["metadata"]["labels"]
+    assert not manifests.is_applied(one, both)
+    kubernetes_validate.validate(both, KUBERNETES, strict=True)
 
 
 def test_weights_live_in_memory_of_the_asked_size() -> None:
@@ -151,7 +184,10 @@ def test_replicas_keep_apart_within_their_revision(anti_affinity: str, rule: str
     assert term["topologyKey"] == "kubernetes.io/hostname"
 
 
-@pytest.mark.parametrize(("strategy", "expected"), [("RollingUpdate", (1, 0)), ("Replace", (0, 1))])
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [("RollingUpdate", (1, 0)), ("Replace", (0, 1)), ("HotSwap", (1, 0)), ("Auto", (1, 0))],
+)
 def test_surge_and_unavailable_are_always_written_out(strategy: str, expected: tuple[int, int]) -> None:
     rolling = rendered(rollout={"strategy": strategy})["Deployment"]["spec"]["strategy"]
 
@@ -162,7 +198,7 @@ def test_surge_and_unavailable_are_always_written_out(strategy: str, expected: t
 def test_replicas_are_left_out_only_where_someone_else_scales_the_deployment() -> None:
     def deployment(autoscaled: bool) -> dict[str, Any]:
         observed = serving(target_of(model()), workload=workload(target_of(model()), autoscaled=autoscaled))
-        return desired(model(), observed, decide(model(), observed, POLICY), POLICY)[-1]["spec"]
+        return desired(model(), observed, decide(model(), observed, POLICY, START), POLICY)[-1]["spec"]
 
     assert deployment(autoscaled=False)["replicas"] == 2
     assert "replicas" not in deployment(autoscaled=True)
@@ -172,7 +208,7 @@ def test_a_stored_revision_is_applied_as_it_was_rendered() -> None:
     kept = stored(target_of(model()))
     observed = Observed(revisions=(kept,))
 
-    found = desired(model(), observed, decide(model(), observed, POLICY), POLICY)
+    found = desired(model(), observed, decide(model(), observed, POLICY, START), POLICY)
 
     assert [one["kind"] for one in found] == ["Service", "PodDisruptionBudget", "Deployment"]
     assert found[-1]["spec"]["template"] == kept.template
@@ -198,7 +234,7 @@ def test_a_field_that_is_no_longer_asked_for_makes_the_object_differ() -> None:
 def test_names_of_63_characters_fit_everywhere() -> None:
     name = "a" * 63
     asked = model(name=name)
-    for manifest in desired(asked, Observed(), decide(asked, Observed(), POLICY), POLICY):
+    for manifest in desired(asked, Observed(), decide(asked, Observed(), POLICY, START), POLICY):
         kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
         labels = {**manifest["metadata"]["labels"]}
         labels |= manifest["spec"]["template"]["metadata"]["labels"] if manifest["kind"] == "Deployment" else {}

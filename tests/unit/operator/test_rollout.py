@@ -8,12 +8,12 @@ import pytest
 
 from cosyvoice_operator import rollout
 from cosyvoice_operator.api_status import Status
-from cosyvoice_operator.observed import Container, NameConflict, Observed
+from cosyvoice_operator.observed import Container, NameConflict, Observed, ReplicaSet
 from cosyvoice_operator.revision import Policy
 from cosyvoice_operator.rollout import ASK_AGAIN_SECONDS, LOOK_AGAIN_SECONDS, Decision
 from tests.unit.operator.builders import (
     POLICY,
-    ended_container,
+    START,
     model,
     pod,
     ready_pod,
@@ -32,20 +32,20 @@ LOADING = {"stage": staged_container(), "worker": Container(running=True)}
 
 
 def decide(observed: Observed, status: Status | None = None, policy: Policy = POLICY, **spec: Any) -> Decision:
-    return rollout.decide(model(status=status, **spec), observed, policy)
+    return rollout.decide(model(status=status, **spec), observed, policy, START)
 
 
 def test_a_new_model_gets_its_revision_and_deployment() -> None:
     decision = decide(Observed())
 
-    assert (decision.target, decision.deploy, decision.create) == (V1, V1, True)
+    assert (decision.target, decision.template, decision.create) == (V1, V1, True)
     assert (decision.active_revision, decision.last_good) == (None, None)
 
 
 def test_a_model_that_serves_needs_nothing() -> None:
     decision = decide(serving(V1), SERVED_V1)
 
-    assert (decision.deploy, decision.create, decision.prune, decision.look_again) == (V1, False, (), None)
+    assert (decision.template, decision.create, decision.prune, decision.look_again) == (V1, False, (), None)
 
 
 def test_a_whole_update_step_by_step() -> None:
@@ -89,7 +89,7 @@ def test_a_whole_update_step_by_step() -> None:
     for observed, expected in steps:
         decision = decide(observed, status, version="v2")
         seen = (
-            decision.deploy,
+            decision.template,
             decision.assessment.reason,
             decision.active_revision,
             decision.last_good,
@@ -107,7 +107,7 @@ def test_a_whole_update_step_by_step() -> None:
 def test_going_back_to_an_earlier_spec_uses_the_stored_revision() -> None:
     decision = decide(serving(V2, revisions=(stored(V2), stored(V1, age=60))), SERVED_V1)
 
-    assert (decision.deploy, decision.create) == (V1, False)
+    assert (decision.template, decision.create) == (V1, False)
 
 
 def test_a_spec_that_is_edited_in_mid_rollout_is_followed_at_once() -> None:
@@ -115,38 +115,27 @@ def test_a_spec_that_is_edited_in_mid_rollout_is_followed_at_once() -> None:
 
     decision = decide(observed, SERVED_V1, version="v3")
 
-    assert decision.deploy == decision.target == target_of(model(version="v3"))
+    assert decision.template == decision.target == target_of(model(version="v3"))
     assert decision.create
-
-
-def test_a_failed_revision_stays_deployed_and_the_old_one_active() -> None:
-    pods = (ready_pod(V1, "old-0"), pod(V2, "new-0", stage=ended_container(65, reason="TruncatedFile")))
-    observed = Observed(revisions=(stored(V2), stored(V1)), workload=workload(V2, 1, total=2, updated=1), pods=pods)
-
-    decision = decide(observed, SERVED_V1, version="v2")
-
-    assert (decision.deploy, decision.active_revision, decision.last_good) == (V2, V1, V1)
-    assert (decision.assessment.reason, decision.assessment.stalled) == ("TruncatedFile", True)
-    assert decision.look_again is None
 
 
 def test_a_paused_model_keeps_what_runs() -> None:
     decision = decide(serving(V1), SERVED_V1, version="v2", paused=True)
 
-    assert (decision.target, decision.deploy, decision.create) == (V2, V1, False)
+    assert (decision.target, decision.template, decision.create) == (V2, V1, False)
     assert decision.assessment.reason == "Paused"
 
 
 def test_a_paused_model_whose_deployment_was_deleted_gets_it_back() -> None:
     decision = decide(Observed(revisions=(stored(V1),)), SERVED_V1, version="v2", paused=True)
 
-    assert decision.deploy == V1
+    assert decision.template == V1
 
 
 def test_a_new_model_that_is_paused_gets_nothing() -> None:
     decision = decide(Observed(), paused=True)
 
-    assert (decision.deploy, decision.create, decision.assessment.reason) == (None, False, "Paused")
+    assert (decision.template, decision.create, decision.assessment.reason) == (None, False, "Paused")
 
 
 def test_a_paused_model_that_serves_its_spec_is_ready() -> None:
@@ -156,27 +145,27 @@ def test_a_paused_model_that_serves_its_spec_is_ready() -> None:
 def test_a_paused_model_gets_the_revision_back_that_its_pods_mount() -> None:
     decision = decide(serving(V1, revisions=()), SERVED_V1, paused=True)
 
-    assert (decision.deploy, decision.create) == (V1, True)
+    assert (decision.template, decision.create) == (V1, True)
 
 
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_spec_that_is_not_allowed_keeps_what_runs_and_says_so(paused: bool) -> None:
     decision = decide(serving(V1), SERVED_V1, source={"uri": "hostpath:///etc"}, paused=paused)
 
-    assert (decision.deploy, decision.create) == (V1, False)
+    assert (decision.template, decision.create) == (V1, False)
     assert (decision.assessment.reason, decision.assessment.stalled) == ("InvalidSpec", True)
 
 
 def test_what_the_api_server_refused_is_not_deployed() -> None:
     decision = decide(serving(V1, refusal="Deployment narrator is refused"), SERVED_V1, version="v2")
 
-    assert (decision.deploy, decision.assessment.message) == (V1, "Deployment narrator is refused")
+    assert (decision.template, decision.assessment.message) == (V1, "Deployment narrator is refused")
 
 
 def test_a_name_conflict_stops_everything() -> None:
     decision = decide(Observed(conflicts=(FOREIGN,), revisions=tuple(stored(f"r{n}") for n in range(9))))
 
-    assert (decision.touch, decision.deploy, decision.create, decision.prune) == (False, None, False, ())
+    assert (decision.touch, decision.template, decision.create, decision.prune) == (False, None, False, ())
     assert decision.look_again is None
 
 
@@ -201,7 +190,7 @@ def test_old_revisions_go_but_never_one_that_is_needed() -> None:
     observed = Observed(
         revisions=history,
         workload=workload(V2),
-        scaled_revisions=frozenset({"scaled"}),
+        replica_sets=(ReplicaSet(revision="scaled", replicas=1), ReplicaSet(revision="older", replicas=0)),
         pods=(ready_pod("podded"),),
     )
 

@@ -31,7 +31,88 @@ def test_phase_and_load_are_read() -> None:
     assert parse() == WorkerStatus(
         phase="Ready",
         load={"import": 2.1, "map": 0.2, "build": 0.3, "warmUp": 4.0, "total": 6.8},
+        revision="3f9a1c0b7d",
     )
+
+
+FAILED_SWAP: dict[str, Any] = {
+    "order": "77aa00bb11.2",
+    "revision": "77aa00bb11",
+    "state": "Failed",
+    "phase": "Map",
+    "room": False,
+    "failure": {"schema": 1, "reason": "MissingTensor", "phase": "Map", "file": "llm.pt", "message": "no such tensor"},
+    "load": {},
+}
+
+
+def test_a_swap_and_its_failure_are_read() -> None:
+    answer = parse(swap=FAILED_SWAP)
+
+    assert answer is not None
+    assert answer.swap is not None
+    assert (answer.swap.order, answer.swap.state, answer.swap.phase, answer.swap.room) == (
+        "77aa00bb11.2",
+        "Failed",
+        "Map",
+        False,
+    )
+    assert (answer.swap.failure.reason, answer.swap.failure.file) == ("MissingTensor", "llm.pt")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"order": None},
+        {"order": "77aa00bb11.2.nonce"},
+        {"order": "../../etc.1"},
+        {"order": "a" * 64 + ".1"},
+        {"state": "Dancing"},
+        {"state": ["Failed"]},
+        {"state": None},
+    ],
+)
+def test_a_swap_that_cannot_be_understood_is_none_and_the_rest_is_kept(changes: dict[str, Any]) -> None:
+    answer = parse(swap=FAILED_SWAP | changes)
+
+    assert answer is not None
+    assert (answer.phase, answer.swap) == ("Ready", None)
+
+
+@pytest.mark.parametrize("swap", [None, [], "Switched", 1, True])
+def test_what_is_no_swap_is_none(swap: object) -> None:
+    answer = parse(swap=swap)
+
+    assert answer is not None
+    assert answer.swap is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"phase": ["Map"]}, {"phase": "Dancing"}, {"room": "yes"}, {"failure": []}, {"failure": {"file": 7}}]
+)
+def test_a_swaps_details_are_taken_only_as_what_they_should_be(changes: dict[str, Any]) -> None:
+    answer = parse(swap=FAILED_SWAP | changes)
+
+    assert answer is not None
+    assert answer.swap is not None
+    assert answer.swap.phase in {None, "Map"}
+    assert answer.swap.room is False
+    assert answer.swap.failure.file in {None, "llm.pt"}
+
+
+@pytest.mark.parametrize("value", [None, 7, "", "UPPER", "a b", "../x", "r" * 64, "r1\n"])
+def test_a_revision_or_digest_that_is_none_is_left_out(value: object) -> None:
+    answer = parse(revision=value, digest=value)
+
+    assert answer is not None
+    assert (answer.revision, answer.digest) == (None, None)
+
+
+def test_the_digest_of_what_serves_is_read() -> None:
+    answer = parse(digest="sha256:" + "ab" * 32)
+
+    assert answer is not None
+    assert answer.digest == "sha256:" + "ab" * 32
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,394 @@
+"""A version that fails: it is put into quarantine, and the last good one takes its place as it was stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace as altered
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cosyvoice_operator import rollout, status
+from cosyvoice_operator.api import Model
+from cosyvoice_operator.api_status import Quarantined, Status
+from cosyvoice_operator.observed import Container, Observed, ReplicaSet
+from cosyvoice_operator.rollout import Decision
+from tests.unit.operator.builders import (
+    POLICY,
+    START,
+    ended_container,
+    flags,
+    full,
+    model,
+    pod,
+    ready_pod,
+    serving,
+    staged_container,
+    stored,
+    target_of,
+    workload,
+)
+
+V1, V2, V3 = (target_of(model(version=version)) for version in ("v1", "v2", "v3"))
+SERVED_V1 = Status(
+    active_revision=V1, active_version="v1", last_good_revision=V1, target_revision=V1, target_version="v1"
+)
+BOTH = (stored(V2, version="v2"), stored(V1, age=60))
+OLD = (ready_pod(V1, "old-0"), ready_pod(V1, "old-1"))
+CORRUPT = ended_container(65, reason="TruncatedFile", file="llm.pt", message="llm.pt is cut off")
+CRASHED = ended_container(139, restarts=3)
+NOTHING = Container()
+TOLD = "llm.pt is cut off (pod new, node node1)"
+LATER = START + timedelta(minutes=20)
+
+
+def asked(before: Status, *, retry: str | None = None, pin: str | None = None, **spec: Any) -> Model:
+    return altered(model(status=before, **{"version": "v2", **spec}), retry=retry, rollback_to=pin)
+
+
+def trying(stage: Container = CORRUPT, worker: Container = NOTHING) -> Observed:
+    """The surge pod of v2 beside the pods of v1."""
+    new = pod(V2, "new", version="v2", stage=stage, worker=worker)
+    return Observed(revisions=BOTH, workload=workload(V2, 2, total=3, updated=1), pods=(*OLD, new))
+
+
+def back(**fields: Any) -> Observed:
+    """v1 serves again at full count."""
+    return serving(V1, **{"revisions": BOTH, **fields})
+
+
+def decide(wanted: Model, observed: Observed, now: datetime = START) -> Decision:
+    return rollout.decide(wanted, observed, POLICY, now)
+
+
+def after(wanted: Model, observed: Observed, now: datetime = START) -> Status:
+    """The status that a pass writes."""
+    return status.report(wanted, observed, decide(wanted, observed, now), now)
+
+
+def condemned(**entry: Any) -> Status:
+    """The status of a model whose v2 is in quarantine."""
+    fields = {
+        "revision": V2,
+        "version": "v2",
+        "reason": "TruncatedFile",
+        "message": TOLD,
+        "since": "2026-11-30T12:00:00Z",
+    }
+    return replace(SERVED_V1, target_revision=V2, quarantine=(Quarantined(**{**fields, **entry}),))
+
+
+def test_a_failed_version_goes_into_quarantine_and_the_last_good_one_is_put_back() -> None:
+    decision = decide(asked(SERVED_V1), trying())
+
+    assert (decision.target, decision.template, decision.create) == (V2, V1, False)
+    assert decision.quarantine == (
+        Quarantined(revision=V2, version="v2", reason="TruncatedFile", message=TOLD, since="2026-11-30T12:00:00Z"),
+    )
+    assert (decision.assessment.reason, flags(decision.assessment)) == ("RollingBack", "PSD")
+    assert (decision.active_revision, decision.last_good) == (V1, V1)
+
+
+def test_the_whole_way_back_step_by_step() -> None:
+    """Each step: what is seen; the template, the reason, the flags, and whether RolledBack holds."""
+    stopping = Observed(revisions=BOTH, workload=workload(V1, 2, total=3, updated=2, available=2), pods=trying().pods)
+    steps: list[tuple[Observed, tuple[object, ...]]] = [
+        (trying(), (V1, "RollingBack", "PSD", False)),
+        (trying(), (V1, "RollingBack", "PSD", False)),  # the operator died before it had put v1 back
+        (stopping, (V1, "RollingBack", "PSD", False)),
+        (back(), (V1, "RolledBack", "SD", True)),
+        (back(), (V1, "RolledBack", "SD", True)),
+        (back(workload=workload(V1, 2, total=2, updated=2), pods=OLD[:1]), (V1, "RolledBack", "SD", True)),
+    ]
+    current = SERVED_V1
+    for observed, expected in steps:
+        decision = decide(asked(current), observed)
+        verdict = decision.assessment
+        assert (decision.template, verdict.reason, flags(verdict), verdict.rolled_back) == expected
+        current = after(asked(current), observed)
+    assert current.message == (
+        f"v2 failed: TruncatedFile: {TOLD}; it is not tried again; v1 serves with 0 of 2 replicas"
+    )
+    assert [(entry.revision, entry.attempts) for entry in current.quarantine] == [(V2, 1)]
+    assert [(record.revision, record.reason) for record in current.failures] == [(V2, "TruncatedFile")]
+
+
+@pytest.mark.parametrize(
+    ("stage", "worker", "falls"),
+    [
+        (ended_container(69, restarts=9), Container(), False),
+        (ended_container(71), Container(), False),
+        (staged_container(), ended_container(139, restarts=2), False),
+        (staged_container(), ended_container(139, restarts=3), True),
+        (staged_container(), ended_container(72, restarts=3), True),
+        (staged_container(), ended_container(70), True),
+        (staged_container(), ended_container(66), True),
+        (Container(waiting_reason="ErrImagePull"), Container(), False),
+        (Container(waiting_reason="CreateContainerConfigError"), Container(), False),
+        (Container(running=True), Container(), False),
+        (staged_container(), Container(running=True), False),
+    ],
+)
+def test_only_what_counts_condemns(stage: Container, worker: Container, falls: bool) -> None:
+    decision = decide(asked(SERVED_V1), trying(stage, worker))
+
+    assert decision.template == (V1 if falls else V2)
+    assert bool(decision.quarantine) == falls
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"rollout": {"automaticRollback": False}}, "TruncatedFile"),
+        ({"paused": True}, "TruncatedFile"),
+    ],
+)
+def test_where_nothing_may_be_moved_the_failure_is_only_told(change: dict[str, Any], reason: str) -> None:
+    for before in (SERVED_V1, condemned()):
+        decision = decide(asked(before, **change), trying())
+
+        assert (decision.template, decision.assessment.reason, flags(decision.assessment)) == (V2, reason, "SD")
+        assert decision.fallen is None
+        assert "nothing is rolled back" in decision.assessment.message
+
+
+@pytest.mark.parametrize("last_good", [None, "gone"])
+def test_without_a_version_to_go_back_to_the_new_one_stays(last_good: str | None) -> None:
+    decision = decide(asked(replace(SERVED_V1, last_good_revision=last_good)), trying())
+
+    assert (decision.template, decision.quarantine) == (V2, ())
+    assert (decision.assessment.reason, flags(decision.assessment)) == ("NoPreviousVersion", "SD")
+
+
+def test_a_version_that_was_good_is_never_rolled_back() -> None:
+    failing = Observed(revisions=(stored(V1),), workload=workload(V1, 2, total=2), pods=(pod(V1, worker=CRASHED),))
+
+    decision = decide(asked(SERVED_V1, version="v1"), failing)
+
+    assert (decision.template, decision.quarantine) == (V1, ())
+    assert (decision.assessment.reason, flags(decision.assessment)) == ("Crashed", "SD")
+
+
+def test_other_weights_under_a_good_version_are_told_as_such() -> None:
+    other = pod(V1, stage=ended_container(65, reason="DigestMismatch"))
+    failing = Observed(revisions=(stored(V1),), workload=workload(V1, 2, total=2), pods=(other, OLD[0]))
+
+    assert decide(asked(SERVED_V1, version="v1"), failing).assessment.reason == "SourceChanged"
+
+
+@pytest.mark.parametrize(
+    ("entry", "annotations", "tried"),
+    [
+        ({}, {}, False),
+        ({}, {"retry": "1"}, True),
+        ({"retry": "1"}, {"retry": "1"}, False),
+        ({"retry": "1"}, {"retry": "2"}, True),
+        ({"retry": "1"}, {}, False),
+        ({}, {"pin": V2}, True),
+        ({"rollback_to": V2}, {"pin": V2}, False),
+        ({"rollback_to": V2}, {}, False),
+        ({"retry_after": "2026-11-30T12:10:00Z"}, {}, False),
+        ({"retry_after": "2026-11-30T11:59:59Z"}, {}, True),
+    ],
+)
+def test_a_quarantined_version_is_tried_again_only_when_asked_or_when_time_has_passed(
+    entry: dict[str, Any], annotations: dict[str, str], tried: bool
+) -> None:
+    decision = decide(asked(condemned(**entry), **annotations), back())
+
+    assert decision.template == (V2 if tried else V1)
+
+
+def test_a_version_whose_time_has_come_waits_until_the_restored_one_is_full() -> None:
+    expired = condemned(retry_after="2026-11-30T11:00:00Z")
+    short = back(workload=workload(V1, 2, total=2, updated=2, available=1))
+
+    assert decide(asked(expired), short).template == V1
+    assert decide(asked(expired), back()).template == V2
+    assert decide(asked(expired), trying(staged_container(), Container(running=True))).template == V2
+
+
+def test_a_retry_waits_until_the_pods_that_failed_are_gone() -> None:
+    stopping = Observed(revisions=BOTH, workload=workload(V1, 2, total=3, updated=2), pods=trying().pods)
+
+    assert decide(asked(condemned(), retry="1"), stopping).template == V1
+    lost = altered(trying().pods[-1], lost="Evicted")
+    assert decide(asked(condemned(), retry="1"), altered(stopping, pods=(*OLD, lost))).template == V2
+
+
+def test_a_version_that_fails_again_waits_longer() -> None:
+    crashing = trying(staged_container(), CRASHED)
+    current, now, waits = SERVED_V1, START, []
+    for _ in range(8):
+        current = after(asked(current), crashing, now)
+        (entry,) = current.quarantine
+        until = datetime.fromisoformat(entry.retry_after or "")
+        waits.append((until - now).total_seconds() / 60)
+        now = until
+
+    assert waits == [10, 20, 40, 80, 160, 320, 360, 360]
+    assert entry.attempts == 8
+    asked_again = after(asked(current, retry="please"), crashing, now)
+    assert (asked_again.quarantine[0].attempts, asked_again.quarantine[0].retry) == (1, "please")
+
+
+def test_a_version_that_serves_at_last_leaves_the_quarantine() -> None:
+    decision = decide(asked(condemned(), retry="1"), serving(V2, revisions=BOTH))
+
+    assert (decision.last_good, decision.quarantine, decision.assessment.reason) == (V2, (), "Ready")
+
+
+def test_scaling_does_not_lift_a_quarantine() -> None:
+    decision = decide(asked(condemned(), worker={"replicas": 5}), back())
+
+    assert (decision.template, decision.assessment.reason) == (V1, "RolledBack")
+
+
+def test_a_third_version_is_rolled_out_and_the_second_stays_in_quarantine() -> None:
+    decision = decide(asked(condemned(), version="v3"), back())
+
+    assert (decision.template, decision.create, decision.assessment.reason) == (V3, True, "Creating")
+    assert [entry.revision for entry in decision.quarantine] == [V2]
+    assert decide(asked(condemned(), version="v2"), serving(V1, revisions=BOTH)).template == V1
+
+
+def test_a_version_that_has_failed_when_the_spec_moves_on_is_remembered() -> None:
+    decision = decide(asked(SERVED_V1, version="v3"), trying())
+
+    assert (decision.template, [entry.revision for entry in decision.quarantine]) == (V3, [V2])
+
+
+def test_a_failed_version_is_taken_out_even_where_the_spec_is_unusable_by_now() -> None:
+    unusable = {"source": {"uri": "hostpath:///etc"}}
+    first = asked(SERVED_V1, **unusable)
+    decision = decide(first, trying())
+
+    assert (decision.template, decision.assessment.reason) == (V1, "InvalidSpec")
+    assert decide(asked(after(first, trying()), **unusable), trying()).template == V1
+
+
+def test_the_restored_version_failing_too_stops_everything() -> None:
+    failing = Observed(revisions=BOTH, workload=workload(V1, 2, total=2), pods=(pod(V1, worker=CRASHED), OLD[0]))
+
+    decision = decide(asked(condemned(retry_after="2026-11-30T11:00:00Z")), failing)
+
+    assert (decision.template, decision.assessment.reason) == (V1, "RollbackFailed")
+    assert flags(decision.assessment) == "SD"
+    assert not decision.assessment.rolled_back
+
+
+def test_a_deployment_that_was_deleted_after_a_rollback_comes_back_with_the_good_version() -> None:
+    assert decide(asked(condemned()), Observed(revisions=BOTH)).template == V1
+
+
+def test_without_anything_stored_a_quarantined_version_is_not_tried_either() -> None:
+    decision = decide(asked(condemned()), Observed(revisions=BOTH[:1]))
+
+    assert (decision.template, decision.assessment.reason) == (None, "RollbackFailed")
+
+
+def test_a_pod_that_is_not_ready_in_time_after_staging_condemns_its_version() -> None:
+    staged = altered(staged_container(), ended=altered(staged_container().ended, finished_at=START))
+    loading = trying(staged, Container(running=True))
+
+    early, late = (decide(asked(SERVED_V1), loading, START + timedelta(seconds=seconds)) for seconds in (600, 601))
+
+    assert (early.template, late.template) == (V2, V1)
+    assert late.quarantine[0].reason == "ProgressDeadlineExceeded"
+    assert late.quarantine[0].retry_after == "2026-11-30T12:20:01Z"
+
+
+def test_staging_may_take_its_time() -> None:
+    assert decide(asked(SERVED_V1), trying(Container(running=True)), LATER).template == V2
+
+
+@pytest.mark.parametrize(
+    "stage", [ended_container(69, restarts=2), Container(waiting_reason="ImagePullBackOff", waiting_message="no")]
+)
+def test_what_may_pass_by_itself_condemns_at_the_deadline(stage: Container) -> None:
+    assert decide(asked(SERVED_V1), trying(stage)).template == V2
+    decision = decide(asked(SERVED_V1), trying(stage), LATER)
+    assert decision.template == V1
+    assert decision.quarantine[0].retry_after is not None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"lost": "Evicted"},
+        {"node": None, "scheduled": None, "unschedulable": "0/2 nodes are available: 2 Insufficient cpu."},
+        {"mount_failure": "no such secret"},
+        {"stage": Container(waiting_reason="CreateContainerConfigError")},
+    ],
+)
+def test_what_others_do_never_condemns_however_long_it_takes(fields: dict[str, Any]) -> None:
+    exceeded = altered(trying().workload or full(V2), deadline_exceeded=True)
+    observed = altered(trying(), workload=exceeded, pods=(*OLD, pod(V2, "new", version="v2", **fields)))
+
+    assert decide(asked(SERVED_V1), observed, LATER).template == V2
+
+
+def test_a_pin_runs_the_stored_revision_whatever_the_spec_says() -> None:
+    pinned = asked(replace(SERVED_V1, last_good_revision=V2, active_revision=V2), pin=V1)
+
+    decision = decide(pinned, serving(V2, revisions=BOTH))
+    there = decide(pinned, back())
+
+    assert (decision.target, decision.template, decision.create) == (V1, V1, False)
+    assert (there.assessment.reason, flags(there.assessment), there.last_good) == ("Pinned", "", V1)
+    written = after(pinned, back())
+    assert (written.target_version, written.is_true("Pinned"), written.is_true("Ready")) == ("v1", True, False)
+
+
+def test_a_pin_to_what_the_spec_asks_for_is_ready() -> None:
+    written = after(asked(SERVED_V1, version="v1", pin=V1), back())
+
+    assert (written.reason, written.is_true("Pinned"), written.is_true("Ready")) == ("Ready", True, True)
+
+
+def test_a_pin_to_an_unknown_revision_names_the_known_ones_and_moves_nothing() -> None:
+    decision = decide(asked(SERVED_V1, pin="nonsense"), back())
+
+    assert (decision.template, decision.assessment.reason) == (V1, "InvalidSpec")
+    assert decision.assessment.message == (
+        "metadata.annotations[cosyvoice.dev/rollback-to]: there is no revision 'nonsense' "
+        f"(there are: {V2} (v2), {V1} (v1)): name one of these, or remove the annotation to return to the spec"
+    )
+
+
+def test_taking_a_pin_away_returns_to_the_spec_but_not_into_the_quarantine() -> None:
+    assert decide(asked(SERVED_V1), back()).template == V2
+    assert decide(asked(condemned()), back()).template == V1
+
+
+def test_the_pinned_and_the_last_good_revision_are_never_pruned() -> None:
+    history = (*BOTH, *(stored(f"r{n}", age=100 + n) for n in range(3)))
+    observed = serving(V2, revisions=history)
+
+    decision = decide(asked(SERVED_V1, rollout={"historyLimit": 0}, pin="r1"), observed)
+
+    assert set(decision.prune) == {"r0", "r2"}
+
+
+def test_the_rollout_is_recorded_and_counted() -> None:
+    current, seen = Status(), []
+    for observed, version in (
+        (Observed(), "v1"),
+        (serving(V1), "v1"),
+        (serving(V1), "v2"),
+        (trying(), "v2"),
+        (back(), "v2"),
+    ):
+        current = after(asked(current, version=version), observed)
+        assert current.rollout is not None
+        seen.append((current.rollout.revision, current.rollout.attempt))
+
+    assert seen == [(V1, 1), (V1, 1), (V2, 2), (V1, 3), (V1, 3)]
+
+
+def test_replica_sets_that_want_pods_keep_their_revision() -> None:
+    sets = (ReplicaSet(revision="r1", replicas=1), ReplicaSet(revision="r2", replicas=0))
+    observed = serving(V1, revisions=(stored(V1), stored("r1"), stored("r2")), replica_sets=sets)
+
+    assert decide(asked(SERVED_V1, version="v1", rollout={"historyLimit": 0}), observed).prune == ("r2",)
