@@ -154,6 +154,7 @@ async def running_front(
     root: Path = Path("/nowhere"),
     recycle: Recycle | None = None,
     measure: Callable[[], Container] = lambda: Container(limit=None, used=0),
+    voices: FakeVoices | None = None,
 ) -> AsyncIterator[RunningFront]:
     """A front whose first engine runs the first script; ended without draining. `root` has its order and its stage."""
     launcher = FakeLauncher(*scripts)
@@ -162,8 +163,8 @@ async def running_front(
     front = Front(
         state=FrontState(identity=IDENTITY, lazy=lazy),
         version=version,
-        voices=FakeVoices(),
-        limits=limits or Limits(kill_seconds=0.2),
+        voices=voices or FakeVoices(),
+        limits=limits or Limits(kill_seconds=0.2, order_seconds=0.01),
         launch=launcher,
         sockets=sockets,
         root=root,

@@ -200,6 +200,40 @@ async def test_requests_wait_for_an_engine_that_is_still_to_come() -> None:
     assert bench.started() == [job.id]
 
 
+async def test_a_request_stays_with_the_engine_that_has_it_when_another_takes_over() -> None:
+    bench = Bench()
+    running, waiting = bench.submit(), bench.submit()
+    taken_over: list[FrontMessage] = []
+    successor = Lane(taken_over.append, Speaker(sample_rate=16000, version="v2"), lambda: None)
+
+    bench.dispatcher.attach(successor)
+    late = bench.submit()
+    orders = [bench.started(), [message.id for message in taken_over if isinstance(message, Synthesize)]]
+    depth = (bench.dispatcher.in_flight, bench.dispatcher.queued)
+    bench.dispatcher.cancel(running, problems.client_gone())
+    bench.receive(done(running, cancelled=True))
+
+    assert orders == [[running.id], [waiting.id]]
+    assert depth == (2, 1)
+    assert bench.sent[-1] == Cancel(id=running.id)
+    assert bench.lane.idle.is_set()
+    assert [job.sample_rate for job in (running, waiting, late)] == [24000, 16000, 0]
+
+
+async def test_an_engine_that_is_gone_takes_only_its_own_request_with_it() -> None:
+    bench = Bench()
+    first = bench.submit()
+    successor = Lane(bench.sent.append, Speaker(sample_rate=24000), lambda: None)
+    bench.dispatcher.attach(successor)
+    second = bench.submit()
+
+    bench.dispatcher.detach(bench.lane, problems.engine_died(1))
+    bench.dispatcher.receive(successor, done(second))
+
+    assert await problem_of(first) == "engine-died"
+    assert await second.read() is None
+
+
 async def test_only_a_changed_step_is_progress() -> None:
     bench = Bench()
     job = bench.submit()

@@ -30,11 +30,11 @@ PATIENCE = Patience(kill_seconds=0.2, tick_seconds=0.01)
 class Front:
     """A supervisor over fake engines."""
 
-    def __init__(self, *scripts: Script, load_seconds: float = 60, lazy: bool = False, ooms: int = 0) -> None:
+    def __init__(self, *scripts: Script, load_seconds: float = 60, lazy: bool = False) -> None:
         self.launcher = FakeLauncher(*scripts)
         self.state = FrontState(identity=Identity(model="narrator"), lazy=lazy)
         self.dispatcher = Dispatcher(Limits(), Metrics(CollectorRegistry()))
-        counts = iter([0, ooms])
+        self.oom_kills = 0
         self.supervisor = Supervisor(
             self.launcher,
             version(load_seconds=load_seconds),
@@ -42,7 +42,7 @@ class Front:
             self.dispatcher,
             PATIENCE,
             on_switch=lambda _: None,
-            count_oom_kills=lambda: next(counts, ooms),
+            count_oom_kills=lambda: self.oom_kills,
         )
 
     @property
@@ -118,9 +118,10 @@ async def test_the_first_engine_s_failure_is_the_front_s_end() -> None:
 async def test_a_first_engine_killed_while_loading_tells_whether_memory_was_the_cause(
     ooms: int, reason: Reason
 ) -> None:
-    front = Front(fake_engine.never_ready, ooms=ooms)
+    front = Front(fake_engine.never_ready)
     running = front.start()
     await front.until(lambda: front.state.phase == "Map")
+    front.oom_kills = ooms
     front.launcher.engines[0].kill()
 
     outcome = await running
@@ -243,6 +244,45 @@ async def test_a_process_that_the_kernel_does_not_give_ends_the_front() -> None:
         73,
         "the engine process cannot be started: [Errno 11] Resource temporarily unavailable",
     )
+
+
+async def test_a_second_engine_gives_way_when_the_first_one_runs_out_of_memory_beside_it() -> None:
+    front = Front(fake_engine.good, fake_engine.never_ready, fake_engine.good)
+    running = front.start()
+    await front.until_ready()
+    second = front.supervisor.start_beside(version("b1b2b3b4b5"), None, lambda _: None)
+    front.oom_kills = 1
+    front.launcher.engines[0].kill()
+
+    death = await second.ended
+    await front.until_ready(engines=3)
+    front.supervisor.kill()
+
+    assert await running is None
+    assert death.killed is not None
+    assert death.killed.reason is Reason.OUT_OF_MEMORY
+    assert death.killed.message.startswith(
+        "no room for a second engine: the one that serves ran out of memory beside it: the kernel killed the engine "
+    )
+
+
+async def test_a_kill_for_memory_is_attributed_to_one_engine_only() -> None:
+    front = Front(fake_engine.good, fake_engine.never_ready, fake_engine.good)
+    running = front.start()
+    await front.until_ready()
+    second = front.supervisor.start_beside(version("b1b2b3b4b5"), None, lambda _: None)
+    await front.until(lambda: second.phase == "Map")
+    front.oom_kills = 1
+    front.launcher.engines[1].kill()
+    death = await second.ended
+    front.launcher.engines[0].kill()
+    await front.until(lambda: front.state.restarts == 1)
+    restarts = front.dispatcher.metrics.engine_restarts
+    front.supervisor.kill()
+    await running
+
+    assert death.oom_killed
+    assert [sample.labels["reason"] for sample in next(iter(restarts.collect())).samples] == ["EngineDied"]
 
 
 async def test_stopping_asks_the_engine_first() -> None:

@@ -65,7 +65,15 @@ class Front:
         self.supervisor = Supervisor(launch, version, state, self.dispatcher, patience, on_switch=self._switch)
         second = SecondEngine(self.supervisor, measure)
         metrics = self.dispatcher.metrics
-        self._succession = Succession(self.supervisor, state, metrics, second, order_file=order_file, root=root)
+        self._succession = Succession(
+            self.supervisor,
+            state,
+            metrics,
+            second,
+            order_file=order_file,
+            root=root,
+            tick_seconds=limits.order_seconds,
+        )
         self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine)
         pages = Pages(state, self.dispatcher, voices)
         self._server = make_server(build_app(state, pages, self._speech, sockets[1].getsockname()[1]), limits)

@@ -28,3 +28,5 @@ class Limits:
     # While draining, for the next request of a connection that was kept: its response says that it is the last.
     linger_seconds: float = 2.0
     kill_seconds: float = 3.0
+    # How often it is looked at whether another revision is ordered, and how far its staging is.
+    order_seconds: float = 0.5

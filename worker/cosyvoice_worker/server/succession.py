@@ -20,8 +20,6 @@ from cosyvoice_worker.server.swap import Swap
 from cosyvoice_worker.staging import orders
 from cosyvoice_worker.staging.orders import Order
 
-TICK_SECONDS = 0.5
-
 log = logging.getLogger(__name__)
 
 
@@ -37,7 +35,7 @@ class Succession:
         *,
         order_file: Path,
         root: Path,
-        tick_seconds: float = TICK_SECONDS,
+        tick_seconds: float,
     ) -> None:
         self._supervisor = supervisor
         self._state = state
@@ -85,7 +83,8 @@ class Succession:
         if order is None:
             self._state.swap = None
             return
-        swap = Swap(order, self._root, self._second, self._metrics, begun=self._begun)
+        tick, begun = self._tick_seconds, self._begun
+        swap = Swap(order, self._root, self._second, self._metrics, begun=begun, tick_seconds=tick)
         self._state.swap = swap.report
         if order.revision == self._supervisor.version.identity.revision:
             swap.report.state = "Switched"

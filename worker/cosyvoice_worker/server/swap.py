@@ -15,21 +15,29 @@ from cosyvoice_worker.server.version import staged_version
 from cosyvoice_worker.staging import orders
 from cosyvoice_worker.staging.orders import Order
 
-STAGED_TICK_SECONDS = 0.25
-
 log = logging.getLogger(__name__)
 
 
 class Swap:
     """`run()` once; it may be cancelled. `root` is where the stager works; `begun` holds the orders of this process."""
 
-    def __init__(self, order: Order, root: Path, second: SecondEngine, metrics: Metrics, *, begun: set[Order]) -> None:
+    def __init__(
+        self,
+        order: Order,
+        root: Path,
+        second: SecondEngine,
+        metrics: Metrics,
+        *,
+        begun: set[Order],
+        tick_seconds: float,
+    ) -> None:
         self.report = SwapReport(order=order.name, revision=order.revision)
         self._order = order
         self._root = root
         self._second = second
         self._metrics = metrics
         self._begun = begun
+        self._tick_seconds = tick_seconds
 
     async def run(self) -> None:
         """Carry the order out; its report says how far it is, and at last how it ended."""
@@ -75,7 +83,7 @@ class Swap:
             result = orders.read_result(self._root, self._order)
             if result is not None and result.state != "Staging":
                 return result
-            await asyncio.sleep(STAGED_TICK_SECONDS)
+            await asyncio.sleep(self._tick_seconds)
 
     def _tell_phase(self, second: EngineLife) -> None:
         self.report.phase = second.phase
