@@ -34,6 +34,7 @@ _RESOURCES = {
     "ConfigMap": (_CORE, "configmaps"),
     "Event": (_CORE, "events"),
     "PersistentVolumeClaim": (_CORE, "persistentvolumeclaims"),
+    "Node": (_CORE, "nodes"),
     "Pod": (_CORE, "pods"),
     "Service": (_CORE, "services"),
     "Deployment": (_APPS, "deployments"),

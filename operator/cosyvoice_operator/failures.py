@@ -109,6 +109,8 @@ def of_pod(pod: Pod) -> Failure | None:
         return replace(
             _failure(pod, Verdict.EXTERNAL, UNSCHEDULABLE, f"no node takes the pod: {words}"), since=pod.created
         )
+    if pod.node_down:
+        return _failure(pod, Verdict.EXTERNAL, "NodeNotReady", f"its node is not ready: {clean(pod.node_down, 300)}")
     return (
         _of_container(pod, pod.stage, names.STAGE_CONTAINER)
         or _of_container(pod, pod.worker, names.WORKER_CONTAINER)

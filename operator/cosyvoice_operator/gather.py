@@ -10,13 +10,15 @@ from datetime import datetime, timedelta
 from cosyvoice_operator import names, pin, progress, revision, source
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
-from cosyvoice_operator.errors import InvalidSpecError
+from cosyvoice_operator.errors import InvalidSpecError, RejectedError
 from cosyvoice_operator.observe import Gathered, observe
 from cosyvoice_operator.observed import Claim, Observed, Pod
 from cosyvoice_operator.workers import Workers
 
 # A pod whose volumes are not mounted so long after it got a node may have said why in an event.
 SLOW_MOUNT = timedelta(seconds=10)
+# A pod that has not been ready for so long may be on a node that is down. Its own status then is of the time before.
+SLOW_READY = timedelta(seconds=40)
 MAX_SLOW_PODS = 3
 _CREATING = "PodInitializing"
 _LISTED = ("ConfigMap", "ReplicaSet", "Pod")
@@ -34,13 +36,17 @@ class Gatherer:
         gathered = await self._objects(model, revision.identity(model.spec), refusal)
         observed = observe(model.identity, gathered)
         target = pin.wanted(model, observed).revision
-        asked = progress.pods_to_ask(observed, target, model.status)
+        asked = {pod.name: pod for pod in progress.pods_that_swap(observed)}
+        asked |= {pod.name: pod for pod in progress.pods_to_ask(observed, target, model.status)}
         slow = [pod for pod in observed.pods_of(target) if _is_slow(pod, now)][:MAX_SLOW_PODS]
-        if asked or slow:
-            statuses, mounts = await asyncio.gather(
-                self._workers.ask(model.namespace, asked), self._mount_failures(model.namespace, slow)
+        late = [pod for pod in observed.pods if _is_late(pod, model, now)]
+        if asked or slow or late:
+            statuses, mounts, down = await asyncio.gather(
+                self._workers.ask(model.namespace, asked.values()),
+                self._mount_failures(model.namespace, slow),
+                self._nodes_down(late),
             )
-            gathered = replace(gathered, statuses=statuses, mount_failures=mounts)
+            gathered = replace(gathered, statuses=statuses, mount_failures=mounts, nodes_down=down)
             observed = observe(model.identity, gathered)
         return gathered, observed
 
@@ -91,6 +97,33 @@ class Gatherer:
         troubles = [event for event in events if event.get("reason") in {"FailedMount", "FailedAttachVolume"}]
         troubles.sort(key=_last_seen)
         return str(troubles[-1].get("message", "")) if troubles else None
+
+    async def _nodes_down(self, pods: list[Pod]) -> Mapping[str, str]:
+        """By pod, why its node is not ready; nothing where the operator may not ask: a Role cannot allow it."""
+        nodes = sorted({pod.node for pod in pods if pod.node})[:MAX_SLOW_PODS]
+        try:
+            found = await asyncio.gather(*(self._node_down(node) for node in nodes))
+        except RejectedError:
+            return {}
+        down = {node: why for node, why in zip(nodes, found, strict=True) if why is not None}
+        return {pod.name: down[pod.node] for pod in pods if pod.node in down}
+
+    async def _node_down(self, node: str) -> str | None:
+        raw = await self._cluster.get("Node", "", node)
+        if raw is None:  # its pods go too
+            return None
+        conditions = (raw.get("status") or {}).get("conditions") or ()
+        ready = next((condition for condition in conditions if condition["type"] == "Ready"), None)
+        if ready is None or ready["status"] == "True":
+            return None
+        return f"{node}: {ready.get('message') or ready.get('reason') or 'NotReady'}"
+
+
+def _is_late(pod: Pod, model: Model, now: datetime) -> bool:
+    """Whether the pod has waited so long to be ready that its node is worth a look: before its version is judged."""
+    patience = min(SLOW_READY, timedelta(seconds=model.spec.rollout.progress_deadline_seconds))
+    since = pod.unready_since or pod.scheduled
+    return not pod.ready and pod.node is not None and since is not None and now - since >= patience
 
 
 def _is_slow(pod: Pod, now: datetime) -> bool:

@@ -31,6 +31,7 @@ ANNOTATION_ROLLBACK_TO = f"{GROUP}/rollback-to"
 # On a revision's ConfigMap, for whoever reads the history.
 LABEL_OUTCOME = f"{GROUP}/outcome"
 LABEL_DIGEST = f"{GROUP}/digest"
+ANNOTATION_DIGEST = f"{GROUP}/digest"  # in full; the label of that name has its first digits
 ANNOTATION_SOURCE = f"{GROUP}/source"
 ANNOTATION_IMAGE = f"{GROUP}/image"
 

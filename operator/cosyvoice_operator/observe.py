@@ -35,6 +35,7 @@ class Gathered:
     replica_sets: tuple[Object, ...] = ()
     pods: tuple[Object, ...] = ()
     mount_failures: Mapping[str, str] = field(default_factory=dict)  # by pod
+    nodes_down: Mapping[str, str] = field(default_factory=dict)  # by pod
     statuses: Mapping[str, WorkerStatus] = field(default_factory=dict)  # by pod
     claim: Claim | None = None
     refusal: str | None = None
@@ -84,7 +85,12 @@ def _children(candidates: Sequence[Object], owner: Object | None) -> list[Object
 def _pods(gathered: Gathered, replica_sets: Sequence[Object]) -> tuple[Pod, ...]:
     owners = {raw["metadata"]["uid"] for raw in replica_sets}
     pods = [
-        read_pod(raw, gathered.mount_failures.get(name), gathered.statuses.get(name))
+        read_pod(
+            raw,
+            mount_failure=gathered.mount_failures.get(name),
+            node_down=gathered.nodes_down.get(name),
+            worker_status=gathered.statuses.get(name),
+        )
         for raw in gathered.pods
         if (name := raw["metadata"]["name"])
         and "deletionTimestamp" not in raw["metadata"]
@@ -115,6 +121,7 @@ def _revisions(identity: Identity, config_maps: Sequence[Object]) -> tuple[Store
                 template=template,
                 outcome=_label(raw, names.LABEL_OUTCOME) or None,
                 digest=_label(raw, names.LABEL_DIGEST) or None,
+                pin=(raw["metadata"].get("annotations") or {}).get(names.ANNOTATION_DIGEST),
                 config=(raw.get("data") or {}).get(names.KEY_CONFIG, ""),
             )
         )
@@ -122,15 +129,14 @@ def _revisions(identity: Identity, config_maps: Sequence[Object]) -> tuple[Store
 
 
 def _lives(identity: Identity, config_maps: Sequence[Object]) -> tuple[Live, ...]:
-    """Our live ConfigMaps. One whose current document cannot be read counts as absent: no pod can load it either."""
+    """Our live ConfigMaps. One that somebody broke is taken for one that names its own template: it gets repaired."""
     found = []
     for raw in config_maps:
         if not owns(identity.uid, raw) or "deletionTimestamp" in raw["metadata"]:
             continue
         template = names.template_of_live(identity.name, raw["metadata"]["name"])
-        parsed = None if template is None else live.parse(template, raw.get("data") or {})
-        if parsed is not None:
-            found.append(parsed)
+        if template is not None:
+            found.append(live.parse(template, raw.get("data") or {}) or Live(template=template, current=template))
     return tuple(sorted(found, key=lambda one: one.template))
 
 

@@ -12,8 +12,14 @@ from cosyvoice_operator.observed import Container, Ended, Pod, WorkerStatus
 Object = Mapping[str, Any]
 
 
-def read_pod(raw: Object, mount_failure: str | None = None, worker_status: WorkerStatus | None = None) -> Pod:
-    """The pod, with what the kubelet's events and the worker itself said about it."""
+def read_pod(
+    raw: Object,
+    *,
+    mount_failure: str | None = None,
+    node_down: str | None = None,
+    worker_status: WorkerStatus | None = None,
+) -> Pod:
+    """The pod, with what the kubelet's events, its node and the worker itself said about it."""
     metadata, status = raw["metadata"], raw.get("status") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
@@ -36,6 +42,7 @@ def read_pod(raw: Object, mount_failure: str | None = None, worker_status: Worke
         unready_since=None if is_ready else _time(ready.get("lastTransitionTime")),
         stage=_container(status.get("initContainerStatuses"), names.STAGE_CONTAINER),
         worker=_container(status.get("containerStatuses"), names.WORKER_CONTAINER),
+        node_down=node_down,
         mount_failure=mount_failure,
         order=annotations.get(names.ANNOTATION_SWAP) or None,
         status=worker_status,

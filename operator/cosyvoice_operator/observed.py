@@ -20,6 +20,7 @@ class StoredRevision:
     template: Mapping[str, Any] = field(repr=False, default_factory=dict)
     outcome: str | None = None  # as the history's labels tell it: how the revision did, and what its weights are
     digest: str | None = None
+    pin: str | None = None  # the digest that its weights are held to
     config: str = field(repr=False, default="")  # model.json
 
 
@@ -157,6 +158,7 @@ class Pod:
     unschedulable: str | None = None  # the scheduler's words
     lost: str | None = None  # why the pod failed as a whole: evicted, preempted, its node shut down
     lost_message: str = ""
+    node_down: str | None = None  # why its node is not ready
     ready: bool = False
     ready_since: datetime | None = None
     unready_since: datetime | None = None

@@ -37,6 +37,13 @@ def pods_to_ask(observed: Observed, revision: str, status: Status) -> tuple[Pod,
     return (*loading, *ready)
 
 
+def pods_that_swap(observed: Observed) -> tuple[Pod, ...]:
+    """The pods that may serve something else than what they were made for: only they know what."""
+    swapped = {live.template for live in observed.lives if live.candidate or live.current != live.template}
+    swapped |= {pod.carrier for pod in observed.pods if pod.order}
+    return tuple(pod for pod in observed.pods if pod.carrier in swapped and pod.address and pod.worker.running)
+
+
 def _rank(pod: Pod) -> int:
     if pod.ready:
         return 4

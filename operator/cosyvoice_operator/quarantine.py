@@ -59,7 +59,11 @@ def add(
         rollback_to=model.rollback_to if model.rollback_to == revision else None,
         retry_after=None if failure.verdict is Verdict.FATAL else times.write(now + wait),
     )
-    return (entry, *without(entries, revision))[:MAX_ENTRIES]
+    others = without(entries, revision)
+    if len(others) >= MAX_ENTRIES:
+        oldest = next(old.revision for old in reversed(others) if old.revision != model.status.target_revision)
+        others = without(others, oldest)
+    return (entry, *others)
 
 
 def without(entries: Entries, revision: str) -> Entries:

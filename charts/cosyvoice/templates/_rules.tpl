@@ -34,6 +34,9 @@ It deletes nothing but its own revisions: children go with their owner.
   resources: [persistentvolumeclaims]
   verbs: [get]
 - apiGroups: [""]
+  resources: [nodes] # whether the node of a pod that does not become ready is; a Role grants nothing here
+  verbs: [get]
+- apiGroups: [""]
   resources: [events] # its own, and the kubelet's about volumes that cannot be mounted
   verbs: [create, list]
 {{- end -}}

@@ -191,7 +191,7 @@ def test_a_pod_in_full() -> None:
         },
     )  # fmt: skip
 
-    assert read_pod(raw, None, WorkerStatus(phase="Ready")) == Pod(
+    assert read_pod(raw, worker_status=WorkerStatus(phase="Ready")) == Pod(
         name="narrator-abc-1",
         revision="r1",
         version="v1",

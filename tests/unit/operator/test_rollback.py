@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cosyvoice_operator import rollout, status
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Quarantined, Status
-from cosyvoice_operator.observed import Container, Observed, ReplicaSet
+from cosyvoice_operator.observed import Container, Ended, Observed, ReplicaSet
 from cosyvoice_operator.rollout import Decision
 from tests.unit.operator.builders import (
     POLICY,
@@ -40,6 +40,7 @@ CORRUPT = ended_container(65, reason="TruncatedFile", file="llm.pt", message="ll
 CRASHED = ended_container(139, restarts=3)
 NOTHING = Container()
 TOLD = "llm.pt is cut off (pod new, node node1)"
+STAGED = Container(ended=Ended(exit_code=0, reason="Completed", finished_at=START))
 LATER = START + timedelta(minutes=20)
 
 
@@ -289,8 +290,7 @@ def test_without_anything_stored_a_quarantined_version_is_not_tried_either() -> 
 
 
 def test_a_pod_that_is_not_ready_in_time_after_staging_condemns_its_version() -> None:
-    staged = altered(staged_container(), ended=altered(staged_container().ended, finished_at=START))
-    loading = trying(staged, Container(running=True))
+    loading = trying(STAGED, Container(running=True))
 
     early, late = (decide(asked(SERVED_V1), loading, START + timedelta(seconds=seconds)) for seconds in (600, 601))
 
@@ -319,6 +319,12 @@ def test_what_may_pass_by_itself_condemns_at_the_deadline(stage: Container) -> N
         {"lost": "Evicted"},
         {"node": None, "scheduled": None, "unschedulable": "0/2 nodes are available: 2 Insufficient cpu."},
         {"mount_failure": "no such secret"},
+        {"node_down": "node1: Kubelet stopped posting node status.", "stage": CORRUPT},
+        {
+            "node_down": "node1: Kubelet stopped posting node status.",
+            "stage": STAGED,
+            "worker": Container(running=True),
+        },
         {"stage": Container(waiting_reason="CreateContainerConfigError")},
     ],
 )
