@@ -170,7 +170,13 @@ def test_defaults_are_filled_in(control_plane: ControlPlane, namespace: str) -> 
         "staging": {"medium": "Pod", "sizeLimit": "8Gi", "verify": "Once"},
         "engine": {"dtype": "auto", "preload": True, "fallbackToCPU": False, "warmUp": {"maxSeconds": 1}},
         "worker": {"replicas": 2, "antiAffinity": "Preferred", "resources": {}},
-        "rollout": {"strategy": "RollingUpdate", "progressDeadlineSeconds": 600, "historyLimit": 5},
+        "rollout": {
+            "strategy": "RollingUpdate",
+            "automaticRollback": True,
+            "onNoCapacity": "Wait",
+            "progressDeadlineSeconds": 600,
+            "historyLimit": 5,
+        },
         "service": {"type": "ClusterIP", "port": 80},
         "paused": False,
     }

@@ -101,7 +101,7 @@ class World:
 
     async def events(self) -> list[str]:
         """`Type Reason: message` of the events on models, oldest first."""
-        found = await self.admin.list("Event", self.namespace)
+        found = await self.admin.list("Event", self.namespace, fields=f"involvedObject.kind={names.KIND}")
         found.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
         return [f"{event['type']} {event['reason']}: {event['message']}" for event in found]
 
