@@ -43,8 +43,11 @@ def _between(before: Status, after: Status, created: bool) -> Iterator[Event]:
         if before.active_revision:
             message = f"{label} replaces {before.active_version} (revision {before.active_revision})"
             yield Event(type=NORMAL, reason="RolloutStarted", message=message)
-    elif new_target and after.is_true(conditions.PROGRESSING):
-        yield Event(type=NORMAL, reason="RolloutStarted", message=f"{label} is rolled out again")
+    elif _is_rolled_out(after) and after.is_true(conditions.PROGRESSING):
+        if new_target:
+            yield Event(type=NORMAL, reason="RolloutStarted", message=f"{label} is rolled out again")
+        elif before.rollout is not None and not _is_rolled_out(before):
+            yield Event(type=NORMAL, reason="RolloutStarted", message=f"{label} is tried again")
     yield from _of_reason(before, after, new_target)
     if _turned(before, after, conditions.WEIGHTS_STAGED) or (new_target and after.staged):
         staged = after.condition(conditions.WEIGHTS_STAGED)
@@ -75,6 +78,11 @@ def _of_reason(before: Status, after: Status, new_target: bool) -> Iterator[Even
         yield Event(type=NORMAL, reason=after.reason, message=message)
     elif after.reason in NO_CAPACITY:
         yield Event(type=WARNING, reason="InsufficientCapacity", message=message)
+
+
+def _is_rolled_out(status: Status) -> bool:
+    """Whether the target itself is what is brought into service, and not what serves in its place."""
+    return status.rollout is not None and status.rollout.revision == status.target_revision
 
 
 def _turned(before: Status, after: Status, condition: str) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from datetime import timedelta
 from typing import Any
 
 from cosyvoice_operator import events, rollout, status
-from cosyvoice_operator.api_status import Status
-from cosyvoice_operator.observed import NameConflict, Observed
+from cosyvoice_operator.api_status import Quarantined, Status
+from cosyvoice_operator.observed import NameConflict, Observed, ReplicaSet
 from tests.unit.operator.builders import (
     POLICY,
     START,
     ended_container,
     model,
     pod,
+    ready_pod,
     serving,
     staged_container,
     stored,
@@ -104,3 +107,74 @@ def test_trouble_has_its_events() -> None:
     assert refused == ["Warning InvalidSpec: Deployment narrator is refused"]
     assert no_room == ["Warning InsufficientCapacity: v1: no node takes the pod: no cpu (pod narrator-a)"]
     assert still_no_room == []
+
+
+def test_a_rollback_is_told_once_from_the_failure_to_the_next_try() -> None:
+    both = (stored(V2, version="v2"), stored(V1, age=60))
+    new = pod(V2, "new", version="v2", stage=ended_container(65, reason="TruncatedFile", message="is cut off"))
+    failing = Observed(revisions=both, workload=workload(V2, 1, total=2, updated=1), pods=(ready_pod(V1, "old"), new))
+    stopping = Observed(revisions=both, workload=workload(V1, 1, total=2, updated=1), pods=failing.pods)
+    back = serving(V1, 1, revisions=both)
+    current, _ = step(serving(V1, 1), Status(), worker={"replicas": 1})
+    told: list[str] = []
+    for observed in (back, failing, failing, stopping, back, back):
+        current, said = step(observed, current, version="v2", worker={"replicas": 1})
+        told += [text.split(": ")[0] for text in said]
+    retried = dataclasses.replace(model(status=current, version="v2", worker={"replicas": 1}), retry="1")
+    decision = rollout.decide(retried, back, POLICY, START)
+    after = status.report(retried, back, decision, START)
+
+    assert told == [
+        "Normal RolloutStarted",
+        "Warning RollingBack",
+        "Warning LoadFailed",
+        "Normal RolledBack",
+    ]
+    assert [event.message for event in events.between(current, after, created=False)] == [
+        f"v2 (revision {V2}) is tried again"
+    ]
+
+
+def test_a_version_in_quarantine_that_is_asked_for_again_is_not_called_rolled_out() -> None:
+    entry = Quarantined(revision=V2, version="v2", reason="Crashed", message="m", since="2026-11-30T12:00:00Z")
+    before = Status(last_good_revision=V1, active_revision=V1, target_revision=V1, quarantine=(entry,))
+    going = Observed(revisions=(stored(V2), stored(V1)), workload=workload(V1, 2, total=3, updated=2))
+
+    _, told = step(going, before, version="v2")
+
+    assert [text.split(": ")[0] for text in told] == ["Warning RollingBack"]
+
+
+def test_want_of_room_is_told_once_by_whatever_name() -> None:
+    waits = pod(V2, "new", version="v2", node=None, scheduled=None, unschedulable="2 Insufficient cpu")
+    crowded = Observed(
+        revisions=(stored(V2), stored(V1)),
+        workload=workload(V2, 1, total=2, updated=1),
+        replica_sets=(ReplicaSet(revision=V1, replicas=1),),
+        pods=(ready_pod(V1, "old"), waits),
+    )
+    asked = model(status=Status(last_good_revision=V1, target_revision=V2), version="v2")
+    reasons, told = [], []
+    for seconds in (0, 20, 40):
+        now = START + timedelta(seconds=seconds)
+        after = status.report(asked, crowded, rollout.decide(asked, crowded, POLICY, now), now)
+        told += [event.reason for event in events.between(asked.status, after, created=False)]
+        reasons.append(after.reason)
+        asked = dataclasses.replace(asked, status=after)
+
+    assert reasons == ["Unschedulable", "NoCapacity", "NoCapacity"]
+    assert told == ["InsufficientCapacity"]
+
+
+def test_a_pin_is_told_when_it_is_set() -> None:
+    before, _ = step(serving(V2, revisions=(stored(V2), stored(V1))), Status(), version="v2")
+    pinned = dataclasses.replace(model(status=before, version="v2"), rollback_to=V1)
+    observed = serving(V2, revisions=(stored(V2), stored(V1)))
+    after = status.report(pinned, observed, rollout.decide(pinned, observed, POLICY, START), START)
+
+    told = [f"{event.type} {event.reason}: {event.message}" for event in events.between(before, after, created=False)]
+
+    assert told == [
+        f"Normal RolloutStarted: v1 (revision {V1}) is rolled out again",
+        f"Normal Pinned: v1 (revision {V1}) is pinned by the annotation rollback-to",
+    ]
