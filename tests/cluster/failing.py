@@ -7,6 +7,10 @@ from typing import Any
 from dev.playground import Playground
 from dev.waiting import wait_for
 
+# A first version that fails for good has nothing to be rolled back to.
+NO_PREVIOUS_VERSION = "NoPreviousVersion"
+NOTHING_TO_GO_BACK_TO = "; there is no earlier version to go back to"
+
 
 def status_with_a_failure(playground: Playground, name: str) -> dict[str, Any]:
     """The model's status once it tells a failure. The model goes then, or its pods would be tried again and again."""
