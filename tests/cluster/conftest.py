@@ -19,6 +19,7 @@ from dev.cluster.plan import DEFAULT_NAME
 from dev.demo import source, target
 from dev.demo.target import Target
 from dev.kubectl import Kubectl
+from dev.models import tiny
 from dev.playground import Playground
 
 
@@ -57,6 +58,15 @@ def weights() -> Path:
 def tiny_path(weights: Path) -> str:
     """The small model's path inside the claim."""
     return source.TINY_NAME
+
+
+@pytest.fixture(scope="session")
+def good_paths(weights: Path, tiny_path: str) -> tuple[str, str]:
+    """The paths inside the claim of two small models that speak differently."""
+    other = f"{tiny_path}-other"
+    if not (weights / other / "hift.pt").exists():
+        tiny.write(weights / other, take=tiny.OTHER_TAKE)
+    return tiny_path, other
 
 
 @pytest.fixture
