@@ -6,7 +6,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-unit test-long demo run cluster-up cluster-down images bench verify generate lock clean
+.PHONY: help setup check test test-unit test-long demo run cluster-up cluster-down images fuzz bench verify generate lock clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ cluster-down: setup ## remove every trace of the local Kubernetes
 
 images: setup ## build both images and import them into the local cluster if it runs
 	$(PY) -m dev.images build
+
+fuzz: setup ## feed every reader of foreign bytes with damaged ones (ARGS='--seconds 600 checkpoint')
+	$(PY) -m dev.fuzz $(ARGS)
 
 bench: setup ## run the benchmarks: one table each
 	@for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(PY) -m benchmarks.$$(basename $$f .py) || exit 1; done

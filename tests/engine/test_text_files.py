@@ -26,6 +26,14 @@ def directory(tiny_model_dir: Path, tmp_path: Path) -> Path:
         ("merges.txt", "#version: 0.2\nt\n", Reason.INCOMPATIBLE_MODEL),
         ("tokenizer_config.json", '{"added_tokens_decoder": {"7": {"content": "x"}}}', Reason.INCOMPATIBLE_MODEL),
         ("tokenizer_config.json", '{"added_tokens_decoder": 3}', Reason.INCOMPATIBLE_MODEL),
+        ("tokenizer_config.json", '{"added_tokens_decoder": {"420": {"content": 3}}}', Reason.INCOMPATIBLE_MODEL),
+        (
+            "tokenizer_config.json",
+            '{"added_tokens_decoder": {"420": {"content": "\\ud800"}}}',
+            Reason.INCOMPATIBLE_MODEL,
+        ),
+        ("vocab.json", '{"\\ud800": 0}', Reason.INCOMPATIBLE_MODEL),
+        ("vocab.json", "[" * 100_000, Reason.INCOMPATIBLE_MODEL),
         ("merges.txt", None, Reason.MISSING_FILE),
     ],
 )

@@ -226,3 +226,25 @@ def test_shared_storage_stays_shared(tmp_path: Path) -> None:
     tensors = checkpoint.read(written(tmp_path / "llm.pt", {"whole": whole, "alias": whole}))
 
     assert tensors["whole"].data_ptr() == tensors["alias"].data_ptr()
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        b"\x80\x02X\x05",  # a length that is not all there
+        b"\x80\x02}]}s.",  # a list as a key
+        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\nq\x00)R.",  # a tensor of nothing
+        b"\x80\x02K\x01Q.",  # a storage that is a number
+    ],
+)
+def test_a_pickle_that_torch_stumbles_over_is_told_as_damage(tmp_path: Path, pickled: bytes) -> None:
+    path = tmp_path / "llm.pt"
+    with zipfile.ZipFile(written(tmp_path / "good.pt")) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, pickled if name.endswith("data.pkl") else source.read(name))
+
+    with pytest.raises(WorkerError) as raised:
+        checkpoint.read(path)
+
+    assert raised.value.outcome.reason is Reason.CORRUPT_FILE
+    assert raised.value.outcome.file == "llm.pt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,36 @@ def test_a_checkpoint_that_lost_or_gained_bytes_in_its_middle_does_not_fit_its_z
         "llm.pt has lost or gained bytes in its middle: copy it again",
         "llm.pt is no torch checkpoint",
     }
+
+
+def test_a_checkpoint_whose_records_are_compressed_could_unpack_to_any_size_and_is_refused(model):
+    with zipfile.ZipFile(model / "llm.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10_000_000))
+
+    outcome = outcome_of(model / "llm.pt")
+
+    assert (outcome.reason, outcome.actual) == (Reason.CORRUPT_FILE, "1 compressed of 1")
+
+
+def test_a_zip_directory_with_a_name_that_is_no_text_is_told_as_damage(model):
+    with zipfile.ZipFile(model / "llm.pt", "w") as archive:
+        archive.writestr("archive/\u00e9.pkl", b"x")
+    content = (model / "llm.pt").read_bytes()
+    (model / "llm.pt").write_bytes(content.replace("\u00e9".encode(), b"\xe9\xe9"))
+
+    outcome = outcome_of(model / "llm.pt")
+
+    assert (outcome.reason, outcome.message) == (
+        Reason.CORRUPT_FILE,
+        "llm.pt has a zip directory that cannot be read: copy it again",
+    )
+
+
+def test_a_pack_whose_header_is_nested_without_end_is_told_as_damage(model):
+    header = b'{"a":' + b"[" * 200_000
+    (model / "voices" / "anna.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+
+    assert outcome_of(model / "voices" / "anna.safetensors").reason is Reason.CORRUPT_FILE
 
 
 def test_a_file_of_another_kind_is_no_checkpoint(model):

@@ -6,6 +6,7 @@ Costs a few kilobytes of reading a file. What only the digest can tell (a flippe
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ ZIP_MAGIC = b"PK\x03\x04"
 PICKLE_MAGIC = b"\x80"  # torch.save before 1.6, or with its old format asked for
 
 SAFETENSORS_LENGTH_BYTES = 8
-SAFETENSORS_MAX_HEADER_BYTES = 100_000_000
+SAFETENSORS_MAX_HEADER_BYTES = 1_000_000  # the only such files that are staged are voice packs
 
 
 def inspect(file: SourceFile) -> None:
@@ -50,6 +51,9 @@ def _check_checkpoint(file: SourceFile, head: bytes) -> None:
         with zipfile.ZipFile(file.real) as archive:
             members = archive.infolist()
             end_of_data = archive.start_dir
+    except (ValueError, struct.error) as error:
+        what = "has a zip directory that cannot be read: copy it again"
+        raise _corrupt(file.path, what, actual=error) from error
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise _truncated(
             file.path,
@@ -57,6 +61,15 @@ def _check_checkpoint(file: SourceFile, head: bytes) -> None:
             expected="a zip directory at the end",
             actual=f"{file.size} bytes without one",
         ) from error
+    packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
+    if packed:
+        # torch.save never compresses; a small file could unpack to any size.
+        raise _corrupt(
+            file.path,
+            f"is a zip archive with compressed records ({packed[0]!r:.60}), not what torch.save writes",
+            expected="stored records",
+            actual=f"{len(packed)} compressed of {len(members)}",
+        )
     # zipfile shifts all offsets by what is missing or too much in front of the directory, so a whole file starts at 0.
     begin = min((member.header_offset for member in members), default=None)
     beyond = [member for member in members if member.header_offset + member.compress_size > end_of_data]
@@ -81,7 +94,7 @@ def _check_safetensors(file: SourceFile, head: bytes) -> None:
         tensors = [entry for name, entry in json.loads(header).items() if name != "__metadata__"]
         data = max((entry["data_offsets"][1] for entry in tensors), default=0)
         expected = SAFETENSORS_LENGTH_BYTES + length + data
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         if len(header) < length:
             expected = SAFETENSORS_LENGTH_BYTES + length
         else:

@@ -19,6 +19,7 @@ from cosyvoice_worker.text import special_tokens
 VOCABULARY_FILE = "vocab.json"
 MERGES_FILE = "merges.txt"
 CONFIG_FILE = "tokenizer_config.json"
+MAX_CHARACTERS = 32 * 1024 * 1024  # Qwen2's vocabulary has 3 million
 
 # English contractions; words with one character before them; single digits; punctuation; line ends; blanks.
 _WORDS = (
@@ -47,7 +48,7 @@ class Tokenizer:
         """
         vocabulary = _json(folder, VOCABULARY_FILE)
         _require_ids(vocabulary)
-        backend = Backend(BPE(vocab=vocabulary, merges=_merges(folder, vocabulary), unk_token=None))
+        backend = _backend(vocabulary, _merges(folder, vocabulary))
         backend.normalizer = normalizers.NFC()
         words = pre_tokenizers.Split(Regex(_WORDS), behavior="isolated")
         symbols = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -70,6 +71,17 @@ class Tokenizer:
         return self._backend.get_vocab_size(with_added_tokens=True)
 
 
+def _backend(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> Backend:
+    try:
+        return Backend(BPE(vocab=vocabulary, merges=merges, unk_token=None))
+    except (TypeError, ValueError) as error:  # ids that only equal whole numbers, symbols that are no text
+        raise _unusable(VOCABULARY_FILE, f"it is no vocabulary: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
 def _added(content: str) -> AddedToken:
     return AddedToken(content, single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
 
@@ -81,12 +93,19 @@ def _configured(folder: Path, first_id: int) -> list[AddedToken]:
         contents = {int(id_): entry["content"] for id_, entry in entries.items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _unusable(CONFIG_FILE, f"added_tokens_decoder is malformed: {error!r}") from error
+    if wrong := [content for content in contents.values() if not _is_text(content)]:
+        raise _unusable(CONFIG_FILE, f"an added token is no text: {wrong[0]!r:.40}")
     expected = list(range(first_id, first_id + len(contents)))
     if sorted(contents) != expected:
         raise _unusable(
             CONFIG_FILE, f"its added tokens have the ids {sorted(contents)}, the vocabulary needs {expected}"
         )
     return [_added(contents[id_]) for id_ in expected]
+
+
+def _is_text(content: object) -> bool:
+    """Whether it is a string without half characters, which JSON can spell and UTF-8 cannot."""
+    return isinstance(content, str) and not any("\ud800" <= character <= "\udfff" for character in content)
 
 
 def _require_ids(vocabulary: dict[str, Any]) -> None:
@@ -119,12 +138,16 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
 
 def _read(folder: Path, name: str) -> str:
     try:
-        return (folder / name).read_text(encoding="utf-8")
+        with (folder / name).open(encoding="utf-8") as file:
+            text = file.read(MAX_CHARACTERS + 1)
     except FileNotFoundError:
         message = f"the tokenizer's {name} is not in {folder}"
         raise fail(Reason.MISSING_FILE, Phase.MAP, message, file=f"{folder.name}/{name}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(name, f"it cannot be read: {error}") from error
+    if len(text) > MAX_CHARACTERS:
+        raise _unusable(name, f"it holds more than {MAX_CHARACTERS} characters")
+    return text
 
 
 def _unusable(name: str, what: str) -> WorkerError:

@@ -75,7 +75,8 @@ def _load(path: Path, *, mmap: bool) -> object:
         raise fail(
             Reason.INCOMPATIBLE_MODEL, Phase.MAP, message, file=path.name, expected="a dict of tensors"
         ) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, IndexError) as error:
+    except Exception as error:
+        # A damaged file ends in whatever the reader of torch stumbles over: struct.error, TypeError, AssertionError …
         if os.strerror(errno.ENOMEM) in str(error):
             raise _no_memory(path, str(error)) from error
         raise _corrupt(path, Reason.CORRUPT_FILE, _first_line(error)) from error
