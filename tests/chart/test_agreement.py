@@ -205,7 +205,8 @@ def _series(family: Any) -> set[str]:
 def test_the_alerts_know_which_reasons_are_no_trouble() -> None:
     expressions = {alert["alert"]: alert["expr"] for alert in ALERTS}
     on_its_way = {progress.CREATING, progress.SCHEDULING, progress.STAGING, progress.LOADING, progress.ROLLING_OUT}
-    at_rest = {assessment.READY, assessment.SCALED_TO_ZERO, assessment.PAUSED, assessment.WAITING_FOR_DELETION}
+    at_rest = {assessment.READY, assessment.PINNED, assessment.SCALED_TO_ZERO, assessment.PAUSED}
+    at_rest.add(assessment.WAITING_FOR_DELETION)
 
     assert _reasons(expressions["CosyVoiceRolloutSlow"]) == on_its_way
     assert _reasons(expressions["CosyVoiceModelInTrouble"]) == on_its_way | at_rest
