@@ -44,10 +44,14 @@ def test_a_bad_directory_differs_in_its_fault_alone_and_the_good_one_is_untouche
     staged = {file.path: before[file.path] for file in select(good, good)}
     bad = contents(tmp_path / "bad")
     changed = {path for path in staged.keys() | bad.keys() if staged.get(path) != bad.get(path)}
+    if name == "source-gone":
+        assert bad == {}
+        return
     assert damage.file in changed
     assert changed - {damage.file} <= {
         "unknown-version": {"cosyvoice2.yaml"},
         "silent-audio": {"voices/rehearsal.safetensors"},
+        "hang-in-warm-up": {"cosyvoice2.yaml", "CosyVoice-BlankEN/config.json"},
     }.get(name, set())
     assert os.listdir(tmp_path) == ["bad"]  # noqa: PTH208 - the names are what is asked for
 

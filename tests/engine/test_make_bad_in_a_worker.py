@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cosyvoice_worker.channel import Beat, PhaseChanged
 from cosyvoice_worker.faults.kit import FAULTS, make_bad
+from tests.engine.engine_process import EngineProcess, stage_model, write_config
 from tests.engine.serving_worker import ServingWorker
 
 
@@ -23,6 +25,34 @@ def test_a_load_that_takes_too_long_is_ended_by_the_circuit_breaker(
     assert (code, words["reason"], words["phase"], words["retryable"]) == (72, "LoadTimeout", "Map", True)
     assert words["message"].startswith("the model was not loaded within 5 s: it is still in phase ")
     assert words["expected"] == "at most 5 s"
+
+
+def test_a_warm_up_that_takes_too_long_goes_on_and_on(tiny_model_dir: Path, tmp_path: Path) -> None:
+    """The engine alone: it gets as far as warming up, and after many steps is nowhere near the end."""
+    make_bad(FAULTS["hang-in-warm-up"], tiny_model_dir, tmp_path / "bad")
+    stage_model(tmp_path / "bad", tmp_path / "root")
+
+    with EngineProcess(tmp_path / "root", write_config(tmp_path / "model.json"), tmp_path / "voices") as engine:
+        steps = [engine.until(Beat).step for _ in range(4)]
+        phases = [message.name for message in engine.messages if isinstance(message, PhaseChanged)]
+
+    assert phases[-1] == "WarmUp"
+    # 0.4 s of warm-up at 3,600 tokens a second are 1,440 steps for the first of two trials.
+    assert steps[-1] < 144
+
+
+@pytest.mark.long
+def test_a_warm_up_that_takes_too_long_is_ended_by_the_circuit_breaker(tiny_model_dir: Path, tmp_path: Path) -> None:
+    make_bad(FAULTS["hang-in-warm-up"], tiny_model_dir, tmp_path / "bad")
+
+    with ServingWorker(tmp_path, "--model", tmp_path / "bad", "--load-seconds", 40) as worker:
+        code = worker.end()
+        words = worker.last_words()
+
+    assert (code, words["reason"], words["phase"], words["retryable"]) == (72, "LoadTimeout", "WarmUp", True)
+    assert words["message"] == (
+        "the model was not loaded within 40 s: it is still in phase WarmUp; the engine was killed"
+    )
 
 
 def test_a_load_that_crashes_the_engine_is_told_by_its_signal(tiny_model_dir: Path, tmp_path: Path) -> None:

@@ -55,6 +55,12 @@ SAID = {
         "cosyvoice2.yaml",
         "cosyvoice9.yaml",
     ),
+    "source-gone": (
+        "there is nothing in {bad}: its storage is not mounted, or nothing was copied there yet",
+        ".",
+        "a model directory",
+        "an empty directory",
+    ),
     "full-tmpfs": (
         "the files need {mib} MiB, spec.staging.sizeLimit is 8192.0 MiB: set it to at least {whole}Mi",
         None,

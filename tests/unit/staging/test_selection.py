@@ -50,6 +50,23 @@ def test_every_missing_file_is_named_at_once(model):
     assert message.startswith(f"llm.pt, CosyVoice-BlankEN/vocab.json missing in {model}: a CosyVoice2 directory has ")
 
 
+def test_an_empty_directory_is_a_source_that_is_not_there(model, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    message = f"there is nothing in {empty}: its storage is not mounted, or nothing was copied there yet"
+    assert reason_and_message(empty) == (Reason.SOURCE_UNREACHABLE, message, ".")
+    assert reason_and_message(empty / "CosyVoice2-0.5B", empty) == (Reason.SOURCE_UNREACHABLE, message, ".")
+
+
+def test_an_empty_volume_may_hold_what_its_file_system_needs(model, tmp_path):
+    (tmp_path / "volume" / "lost+found").mkdir(parents=True)
+
+    reason, _, _ = reason_and_message(tmp_path / "volume" / "CosyVoice2-0.5B", tmp_path / "volume")
+
+    assert reason is Reason.SOURCE_UNREACHABLE
+
+
 @pytest.mark.parametrize("yaml", ["cosyvoice.yaml", "cosyvoice3.yaml", "cosyvoice4.yaml"])
 def test_another_version_is_named_rather_than_its_missing_files(model, yaml):
     (model / "cosyvoice2.yaml").rename(model / yaml)

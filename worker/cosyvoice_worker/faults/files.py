@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zipfile
 
 from cosyvoice_worker.faults.copy import Copy
@@ -62,6 +63,16 @@ def leave_a_file_out(copy: Copy) -> Damage:
     """A directory that is not complete."""
     copy.new(HIFT)
     return Damage(file=HIFT, what="left out")
+
+
+def leave_nothing(copy: Copy) -> Damage:
+    """A claim that was emptied, or whose storage is not mounted: the directory is there, with nothing in it."""
+    for path in copy.directory.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return Damage(file=".", what="emptied")
 
 
 def rename_the_yaml(copy: Copy) -> Damage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from cosyvoice_worker.faults import crafted, files, tensors
+from cosyvoice_worker.faults import crafted, files, tensors, warmup
 from cosyvoice_worker.faults.copy import Copy
 from cosyvoice_worker.faults.fault import Damage, Fault
 from cosyvoice_worker.outcome import Phase, Reason, fail
@@ -52,6 +52,13 @@ _FAULTS = (
         phase=Phase.STAGE,
         reason=Reason.OUT_OF_SPACE,
         damage=files.add_a_huge_file,
+    ),
+    Fault(
+        name="source-gone",
+        summary="nothing is left where the model was",
+        phase=Phase.STAGE,
+        reason=Reason.SOURCE_UNREACHABLE,
+        damage=files.leave_nothing,
     ),
     Fault(
         name="unknown-class",
@@ -108,6 +115,13 @@ _FAULTS = (
         phase=Phase.MAP,
         reason=Reason.LOAD_TIMEOUT,
         damage=crafted.load_endlessly,
+    ),
+    Fault(
+        name="hang-in-warm-up",
+        summary="warming up does not come to its end",
+        phase=Phase.WARM_UP,
+        reason=Reason.LOAD_TIMEOUT,
+        damage=warmup.warm_up_endlessly,
     ),
     Fault(
         name="crash-by-signal",

@@ -23,6 +23,7 @@ OTHER_YAML = re.compile(r"cosyvoice\d*\.yaml")
 WEIGHTS = ("llm.pt", "flow.pt", "hift.pt")
 TEXT_MODEL = "CosyVoice-BlankEN"
 VOICES = "voices"
+LOST_AND_FOUND = "lost+found"  # of a new ext4 volume
 REQUIRED = (
     SERVED_YAML,
     *WEIGHTS,
@@ -49,13 +50,15 @@ def select(directory: Path, boundary: Path) -> list[SourceFile]:
 
     Symbolic links may lead anywhere inside `boundary` (the mounted claim): a hub's cache is made of such links.
     Raises WorkerError: MissingFile, UnknownVersion, AccessDenied for a link that leaves `boundary`, CorruptFile for
-    what is no regular file, SourceUnreachable when the directory cannot be read.
+    what is no regular file, SourceUnreachable when the directory cannot be read or there is nothing at all.
     """
     _check_directory(directory, boundary)
     try:
         names = _listing(directory)
     except OSError as error:
         raise source_failure(error, str(directory)) from error
+    if not names:
+        raise _nothing_in(directory)
     _check_version(names, directory)
     missing = [path for path in REQUIRED if path not in names]
     if missing:
@@ -82,6 +85,8 @@ def _check_directory(directory: Path, boundary: Path) -> None:
         raise fail(
             Reason.SOURCE_UNREACHABLE, Phase.STAGE, f"{boundary} is not there: the source is not mounted", file="."
         )
+    if not _has_content(boundary):
+        raise _nothing_in(boundary)
     raise fail(
         Reason.MISSING_FILE,
         Phase.STAGE,
@@ -89,6 +94,25 @@ def _check_directory(directory: Path, boundary: Path) -> None:
         file=".",
         expected="a directory",
         actual=found,
+    )
+
+
+def _has_content(boundary: Path) -> bool:
+    try:
+        return any(name != LOST_AND_FOUND for name in os.listdir(boundary))  # noqa: PTH208 - names are wanted, not paths
+    except OSError as error:
+        raise source_failure(error, str(boundary)) from error
+
+
+def _nothing_in(directory: Path) -> WorkerError:
+    """Retryable: a missing file is the version's fault, none at all is more like storage that is not there."""
+    return fail(
+        Reason.SOURCE_UNREACHABLE,
+        Phase.STAGE,
+        f"there is nothing in {directory}: its storage is not mounted, or nothing was copied there yet",
+        file=".",
+        expected="a model directory",
+        actual="an empty directory",
     )
 
 
