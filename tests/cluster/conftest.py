@@ -35,11 +35,18 @@ def kubectl(cluster: Target) -> Kubectl:
 
 
 @pytest.fixture(scope="session")
-def operator(cluster: Target) -> None:
-    """The operator, installed as a user would, but with a short resync so that idleness can be observed soon."""
+def operator(cluster: Target, weights: Path) -> None:
+    """The operator, installed as a user would, but with a short resync so that idleness can be observed soon.
+
+    Sources may be directories of the nodes: what Pod Security says to that is among the tests.
+    """
     cluster.kubectl.apply(
         *deploy.render(
-            operator_image=cluster.operator_image, worker_image=cluster.worker_image, device="cpu", resync_seconds=2
+            operator_image=cluster.operator_image,
+            worker_image=cluster.worker_image,
+            device="cpu",
+            resync_seconds=2,
+            allow_host_path=str(weights),
         )
     )
     cluster.kubectl.run(
