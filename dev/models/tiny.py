@@ -22,7 +22,7 @@ from dev.models.vocabulary import write_vocabulary
 RECIPE = Path(__file__).parent / "cosyvoice2"
 TOKENIZER_DIR = "CosyVoice-BlankEN"
 FIRST_TAKE = "v2"  # part of every stream's tag, and so of every value
-OTHER_TAKE = "other"
+OTHER_TAKES = ("other", "third")
 _DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 

@@ -68,12 +68,13 @@ def tiny_path(weights: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def good_paths(weights: Path, tiny_path: str) -> tuple[str, str]:
-    """The paths inside the claim of two small models that speak differently."""
-    other = f"{tiny_path}-other"
-    if not (weights / other / "hift.pt").exists():
-        tiny.write(weights / other, take=tiny.OTHER_TAKE)
-    return tiny_path, other
+def good_paths(weights: Path, tiny_path: str) -> tuple[str, str, str]:
+    """The paths inside the claim of small models that all speak differently."""
+    second, third = (f"{tiny_path}-{take}" for take in tiny.OTHER_TAKES)
+    for path, take in zip((second, third), tiny.OTHER_TAKES, strict=True):
+        if not (weights / path / "hift.pt").exists():
+            tiny.write(weights / path, take=take)
+    return tiny_path, second, third
 
 
 @pytest.fixture

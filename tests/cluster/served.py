@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,14 +22,14 @@ Pods = dict[str, list[int]]
 
 @dataclass
 class Served:
-    """Good versions `good-1`, `good-2` … take turns with the weights of `paths`, which sound differently."""
+    """Good versions `good-1`, `good-2` … take turns with the weights of `paths`, which all sound differently."""
 
     playground: Playground
     name: str
     strategy: str
-    paths: tuple[str, str]
+    paths: tuple[str, ...]
     replicas: int = 1
-    sounds: tuple[Sounds, Sounds] = field(default_factory=lambda: ({}, {}))
+    sounds: dict[int, Sounds] = field(default_factory=lambda: defaultdict(dict))
     count: int = 0
 
     @property
@@ -48,7 +49,7 @@ class Served:
     def apply_good(self) -> str:
         """Apply the next good version."""
         self.count += 1
-        self.apply(self.version, path=self.paths[self.count % 2])
+        self.apply(self.version, path=self.paths[self.count % len(self.paths)])
         return self.version
 
     def apply(self, version: str, *, path: str, **spec: Any) -> None:
@@ -68,7 +69,8 @@ class Served:
 
     def check(self, traffic: Traffic, *versions: str) -> None:
         """Every reply came, and whole from one of the good `versions`."""
-        known = {version: self.sounds[int(version.removeprefix("good-")) % 2] for version in versions}
+        numbers = {version: int(version.removeprefix("good-")) for version in versions}
+        known = {version: self.sounds[number % len(self.paths)] for version, number in numbers.items()}
         check_whole(traffic.replies(), known)
 
     def status(self) -> dict[str, Any]:

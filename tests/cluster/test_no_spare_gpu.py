@@ -51,7 +51,7 @@ def test_it_fails_and_says_so_where_that_was_asked_for(playground: Playground, t
 
 @pytest.mark.long
 def test_it_replaces_one_replica_after_the_other_and_nobody_loses_a_word(
-    playground: Playground, good_paths: tuple[str, str], tmp_path: Path
+    playground: Playground, good_paths: tuple[str, ...], tmp_path: Path
 ) -> None:
     with fake_gpus("node1", "node2"):
         apply(playground, "modest", good_paths[0], "v1", replicas=2, onNoCapacity="Replace")
@@ -89,7 +89,7 @@ def test_a_bad_version_that_replaced_a_replica_goes_back_the_same_way(
 
 @pytest.mark.long
 def test_it_swaps_in_place_where_it_may_choose(
-    playground: Playground, good_paths: tuple[str, str], tmp_path: Path
+    playground: Playground, good_paths: tuple[str, ...], tmp_path: Path
 ) -> None:
     with fake_gpus("node1"):
         apply(playground, "clever", good_paths[0], "v1", strategy="Auto")

@@ -72,7 +72,7 @@ MATRIX = [
 
 
 @pytest.fixture(scope="module")
-def served_by(shared_playground: Playground, good_paths: tuple[str, str]) -> Callable[[str], Served]:
+def served_by(shared_playground: Playground, good_paths: tuple[str, ...]) -> Callable[[str], Served]:
     """The model that rolls out by the given strategy, serving a good version."""
     models = {
         strategy: Served(shared_playground, name=strategy.lower(), strategy=strategy, paths=good_paths)
