@@ -54,14 +54,8 @@ class Served:
 
     def apply(self, version: str, *, path: str, **spec: Any) -> None:
         """Apply a version, with the strategy and the replicas of this model."""
-        self.playground.apply_model(
-            self.name,
-            path=path,
-            version=version,
-            worker={"replicas": self.replicas},
-            rollout={"strategy": self.strategy},
-            **spec,
-        )
+        spec["rollout"] = {"strategy": self.strategy, **spec.get("rollout", {})}
+        self.playground.apply_model(self.name, path=path, version=version, worker={"replicas": self.replicas}, **spec)
 
     def calls(self, folder: Path) -> AbstractContextManager[Traffic]:
         """Two clients at work (`calling`)."""

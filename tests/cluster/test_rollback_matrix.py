@@ -6,9 +6,8 @@ tries it again; then another good version rolls out. The pods that served are th
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,9 @@ from cosyvoice_worker.outcome import Reason
 from dev.audit import AuditLog
 from dev.playground import Playground
 from dev.waiting import wait_for
-from tests.cluster.engines import hanging_warm_ups
 from tests.cluster.served import Served
 
 RESYNC_SECONDS = 2
-HANG_IN_WARM_UP = "hang-in-warm-up"
-SOURCE_GONE = "source-gone"
-LONG_WARM_UP = {"texts": ["Hello, this is a long warm-up."] * 16, "maxSeconds": 30}
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class Case:
     reason: Reason
     file: str | None = None
     tensor: str | None = None
-    engine: dict[str, Any] = field(default_factory=dict)
+    spec: dict[str, Any] = field(default_factory=dict)
     quick: str | None = None
 
 
@@ -44,7 +39,7 @@ CASES = [
     Case("truncated-file", Reason.TRUNCATED_FILE, file="flow.pt", quick="RollingUpdate"),
     Case("flipped-bit", Reason.DIGEST_MISMATCH),
     Case("lfs-pointer", Reason.LFS_POINTER, file="llm.pt"),
-    Case(SOURCE_GONE, Reason.MISSING_FILE, file="/source/bad/source-gone"),
+    Case("source-gone", Reason.SOURCE_UNREACHABLE, file=".", spec={"rollout": {"progressDeadlineSeconds": 15}}),
     Case("full-tmpfs", Reason.OUT_OF_SPACE, quick="HotSwap"),
     Case("missing-tensor", Reason.MISSING_TENSOR, file="flow.pt", tensor="encoder.after_norm.weight", quick="HotSwap"),
     Case("wrong-shape", Reason.SHAPE_MISMATCH, file="llm.pt", tensor="llm_embedding.weight"),
@@ -52,14 +47,9 @@ CASES = [
     Case("silent-audio", Reason.SILENT_AUDIO),
     Case("crash-by-signal", Reason.ENGINE_DIED, quick="RollingUpdate"),
     Case("out-of-memory", Reason.OUT_OF_MEMORY, file="hift.pt"),
-    Case("slow-load", Reason.LOAD_TIMEOUT, engine={"loadTimeoutSeconds": 10}),
-    Case("hang-in-load", Reason.LOAD_TIMEOUT, engine={"loadTimeoutSeconds": 20}),
-    Case(
-        HANG_IN_WARM_UP,
-        Reason.LOAD_TIMEOUT,
-        engine={"loadTimeoutSeconds": 20, "warmUp": LONG_WARM_UP},
-        quick="HotSwap",
-    ),
+    Case("slow-load", Reason.LOAD_TIMEOUT, spec={"engine": {"loadTimeoutSeconds": 10}}),
+    Case("hang-in-load", Reason.LOAD_TIMEOUT, spec={"engine": {"loadTimeoutSeconds": 20}}),
+    Case("hang-in-warm-up", Reason.LOAD_TIMEOUT, spec={"engine": {"loadTimeoutSeconds": 20}}, quick="HotSwap"),
 ]
 STRATEGIES = ("RollingUpdate", "HotSwap")
 MATRIX = [
@@ -103,8 +93,8 @@ def test_a_bad_version_costs_nobody_a_word(
 
     with model.calls(tmp_path) as traffic:
         traffic.wait_for_version(good)
-        with bad_version(model, case, bad_path, before["staged"]["digest"]):
-            status = model.wait_reason("RolledBack")
+        apply_bad(model, case, bad_path(case.fault), before["staged"]["digest"])
+        status = model.wait_reason("RolledBack")
         record_property("back_after_seconds", round(time.monotonic() - began, 1))
 
         check_told(status, case)
@@ -127,20 +117,10 @@ def test_a_bad_version_costs_nobody_a_word(
     model.check(traffic, good, better)
 
 
-@contextlib.contextmanager
-def bad_version(model: Served, case: Case, bad_path: Callable[[str], str], good_digest: str) -> Iterator[None]:
-    """The model with the fault, while the context lasts."""
-    version = f"bad-{case.fault}"
-    if case.fault == HANG_IN_WARM_UP:
-        with hanging_warm_ups(model.playground, model.name) as hung:
-            model.apply(version, path=model.paths[0], engine=case.engine)
-            yield
-        assert hung, "no engine was stopped in its warm-up: this proves nothing"
-        return
-    path = "bad/source-gone" if case.fault == SOURCE_GONE else bad_path(case.fault)
+def apply_bad(model: Served, case: Case, path: str, good_digest: str) -> None:
+    """Apply the model with the fault."""
     source = {"source": {"uri": f"pvc://voices/{path}", "digest": good_digest}} if case.fault == "flipped-bit" else {}
-    model.apply(version, path=path, engine=case.engine, **source)
-    yield
+    model.apply(f"bad-{case.fault}", path=path, **case.spec, **source)
 
 
 def check_told(status: dict[str, Any], case: Case) -> None:
