@@ -29,12 +29,23 @@ def eventually(what: str, probe: Callable[[], Any]) -> Any:
 
 
 class OperatorProcess:
-    """One operator. `flags` are those of `run`; it watches `namespace` alone, so that tests do not meet."""
+    """One operator. `flags` are those of `run`; it watches `namespace` alone, so that tests do not meet.
 
-    def __init__(self, plane: ControlPlane, log: Path, namespace: str, identity: str, *flags: str) -> None:
+    `kubeconfig`: where not straight to the API server.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        log: Path,
+        namespace: str,
+        identity: str,
+        *flags: str,
+        kubeconfig: Path | None = None,
+    ) -> None:
         self._log = log
         self.health_port, self.metrics_port = free_port(), free_port()
-        environment = {**os.environ, "KUBECONFIG": str(plane.operator_kubeconfig)}
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig or plane.operator_kubeconfig)}
         environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "operator")
         ports = (f"--health-port={self.health_port}", f"--metrics-port={self.metrics_port}")
         command = (sys.executable, "-m", "cosyvoice_operator", "run", f"--namespaces={namespace}", *ports)

@@ -1,58 +1,148 @@
-"""The operator may die between any two writes; its successor ends up where it would have."""
+"""The operator may be killed at any of its writes; its successors always bring the model to the same end."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from itertools import count, repeat
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cosyvoice_operator import names
-from cosyvoice_operator.errors import ClusterError
-from tests.apiserver.dying_cluster import DyingCluster
-from tests.apiserver.world import World
+from cosyvoice_operator.cluster import Cluster
+from tests.apiserver import final_state
+from tests.apiserver.control_plane import ControlPlane
+from tests.apiserver.episode import MODEL, Episode
+from tests.apiserver.mortal_proxy import Death, Moment
 
-WRITES_OF_A_ROLLOUT = 8
-
-
-async def die_after(world: World, writes: int) -> None:
-    """A pass of an operator that gets so far; then a new operator that has forgotten everything."""
-    world.restart(api=DyingCluster(world.api, writes))
-    with suppress(ClusterError):
-        await world.one_pass()
-    world.restart()
+Tell = Callable[[Episode, Iterable[Death]], Awaitable[None]]
+Play = Callable[[Tell, Iterable[Death]], Awaitable["End"]]
 
 
-@pytest.mark.parametrize("writes", range(WRITES_OF_A_ROLLOUT))
-async def test_a_new_model_is_finished_by_the_successor(world: World, writes: int) -> None:
-    await world.apply("undisturbed")
-    await world.settle("undisturbed")
-    await world.apply()
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the user does while operators die, the status that it comes to, and how many pods of before live on."""
 
-    await die_after(world, writes)
-    await world.settle()
-
-    assert len(await world.children()) == 8  # four of each model
-    owners = {
-        raw["metadata"]["ownerReferences"][0]["name"]
-        for raw in await world.admin.list("ConfigMap", world.namespace, labels=names.LABEL_REVISION)
-    }
-    assert owners == {"undisturbed", "narrator"}
-    assert (await world.status())["reason"] == (await world.status("undisturbed"))["reason"]
+    tell: Tell
+    reason: str
+    untouched: int
 
 
-@pytest.mark.parametrize("writes", range(WRITES_OF_A_ROLLOUT))
-async def test_an_update_is_finished_by_the_successor(world: World, writes: int) -> None:
-    await world.apply()
-    await world.settle()
-    await world.report_rolled_out()
-    await world.settle()
-    await world.apply(version="v2")
+@dataclass(frozen=True, slots=True)
+class End:
+    """What a story came to. `told_again`: events that were sent more than once."""
 
-    await die_after(world, writes)
-    await world.settle()
+    state: dict[str, Any]
+    untouched: int
+    told_again: tuple[tuple[str, str], ...]
+    died: int
 
-    template = (await world.child("Deployment"))["spec"]["template"]
-    assert template["metadata"]["labels"][names.LABEL_VERSION] == (await world.status())["targetVersion"] == "v2"
-    assert len([child for child in await world.children() if child.startswith("ConfigMap/")]) == 2
-    told = [text for text in await world.events() if "RolloutStarted" in text]
-    assert len(told) <= 1
+    @property
+    def reason(self) -> str:
+        return str(self.state["model"]["status"]["reason"])
+
+    def is_like(self, other: End) -> bool:
+        return (self.state, self.untouched, self.told_again) == (other.state, other.untouched, other.told_again)
+
+
+# What the worker of v-bad says.
+BAD = {
+    "schema": 1,
+    "reason": "ShapeMismatch",
+    "phase": "Map",
+    "file": "llm.pt",
+    "tensor": "speech_embedding.weight",
+    "expected": "(6564, 896)",
+    "actual": "(6561, 896)",
+    "message": "speech_embedding.weight has another shape",
+}
+
+
+async def a_new_model(episode: Episode, deaths: Iterable[Death]) -> None:
+    await episode.doom(deaths)
+    await episode.apply(version="v1")
+
+
+async def a_rollout(episode: Episode, deaths: Iterable[Death]) -> None:
+    await episode.apply(version="v1")
+    await episode.settle()
+    await episode.doom(deaths)
+    await episode.apply(version="v2")
+
+
+async def a_rollback(episode: Episode, deaths: Iterable[Death]) -> None:
+    await episode.apply(version="v1")
+    await episode.settle()
+    await episode.doom(deaths)
+    await episode.apply(version="v-bad")
+
+
+STORIES = {
+    "new": Story(a_new_model, "Ready", untouched=0),
+    "rollout": Story(a_rollout, "Ready", untouched=0),
+    "rollback": Story(a_rollback, "RolledBack", untouched=2),
+}
+
+
+@pytest.fixture
+def play(control_plane: ControlPlane, admin: Cluster, namespace: str, tmp_path: Path) -> Play:
+    """Plays a story to its end, in a namespace of its own."""
+    number = count(1)
+
+    async def run(tell: Tell, deaths: Iterable[Death]) -> End:
+        where = f"{namespace}-{next(number)}"
+        async with Episode(control_plane, admin, where, tmp_path, {"v-bad": BAD}) as episode:
+            await episode.start_operator()
+            await tell(episode, deaths)
+            await episode.settle()
+            told = Counter(await episode.told())
+            return End(
+                state=await final_state.of(admin, where, MODEL),
+                untouched=await episode.untouched(),
+                told_again=tuple(event for event, times in told.items() if times > 1),
+                died=episode.died,
+            )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(STORIES["new"], id="new", marks=pytest.mark.long),
+        pytest.param(STORIES["rollout"], id="rollout", marks=pytest.mark.long),
+        pytest.param(STORIES["rollback"], id="rollback"),
+    ],
+)
+async def test_operators_that_die_after_each_of_their_writes_end_where_an_undisturbed_one_does(
+    play: Play, story: Story
+) -> None:
+    undisturbed = await play(story.tell, ())
+    assert (undisturbed.reason, undisturbed.untouched, undisturbed.told_again) == (story.reason, story.untouched, ())
+
+    end = await play(story.tell, repeat(Death(1, Moment.AFTER)))
+
+    assert end.state == undisturbed.state
+    assert end.is_like(undisturbed)
+    assert end.died >= 4
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+async def test_wherever_an_operator_dies_its_successor_ends_where_an_undisturbed_one_does(
+    play: Play, story: Story, moment: Moment
+) -> None:
+    undisturbed = await play(story.tell, ())
+
+    for write in count(1):
+        end = await play(story.tell, [Death(write, moment)])
+        assert end.state == undisturbed.state, f"killed {moment.value} write {write}"
+        assert end.is_like(undisturbed), f"killed {moment.value} write {write}"
+        if not end.died:  # it had nothing left to write
+            break
+
+    assert write > 4
