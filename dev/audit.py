@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -12,7 +13,7 @@ MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"}
 
 @dataclass(frozen=True)
 class Request:
-    """One finished request."""
+    """One finished request. `received` and `completed` are seconds since 1970, to the microsecond."""
 
     user: str
     verb: str
@@ -22,14 +23,20 @@ class Request:
     namespace: str
     name: str
     code: int
+    received: float
+    completed: float
 
     @property
     def mutating(self) -> bool:
         return self.verb in MUTATING
 
+    @property
+    def kind(self) -> str:
+        """The resource, with its subresource where there is one: `deployments`, `pods/status`."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
     def __str__(self) -> str:
-        kind = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        return f"{self.user} {self.verb} {kind} {self.namespace}/{self.name} -> {self.code}"
+        return f"{self.user} {self.verb} {self.kind} {self.namespace}/{self.name} -> {self.code}"
 
 
 @dataclass
@@ -70,4 +77,10 @@ def _request(event: dict[str, object]) -> Request:
         namespace=str(reference.get("namespace", "")),
         name=str(reference.get("name", "")),
         code=int(response.get("code", 0)) if isinstance(response, dict) else 0,
+        received=_seconds(event["requestReceivedTimestamp"]),
+        completed=_seconds(event["stageTimestamp"]),
     )
+
+
+def _seconds(stamp: object) -> float:
+    return datetime.fromisoformat(str(stamp)).timestamp()

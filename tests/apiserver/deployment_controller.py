@@ -62,7 +62,7 @@ class DeploymentController:
 
     async def _fill(self, replica_set: Object, pods: list[Object]) -> bool:
         """Make one pod more, or one less."""
-        wanted = replica_set["spec"]["replicas"]
+        wanted: int = replica_set["spec"]["replicas"]
         if len(pods) < wanted:
             self._made += 1
             await self._admin.create(_pod(replica_set, self._made))

@@ -1,0 +1,112 @@
+"""When containers ended, and when the API server told of it.
+
+The kubelet's `finishedAt` has whole seconds. containerd's own events have nanoseconds, and a watch tells when a pod's
+status had the end of a container in it. All times are seconds since 1970, of the one machine that everything runs on.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+END_SECONDS = 5.0
+# One line for each event of a watch: the pod's name, then the ids of its containers that have ended.
+PODS = (
+    '{.metadata.name}{range .status.initContainerStatuses[*]}{" "}{.state.terminated.containerID}'
+    '{" "}{.lastState.terminated.containerID}{end}{"\\n"}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end of a container."""
+
+    container: str
+    at: float
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The first event of a watch that has the end of a container in it."""
+
+    pod: str
+    at: float
+
+
+class Lines:
+    """Commands that run while this is entered; `heard` gets each line that they print."""
+
+    def __init__(
+        self, commands: Sequence[Sequence[str | Path]], heard: Callable[[str], None], environment: Mapping[str, str]
+    ) -> None:
+        self._commands = commands
+        self._heard = heard
+        self._environment = environment
+
+    def __enter__(self) -> Self:
+        self._running = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(self._environment))
+            for command in self._commands
+        ]
+        for process in self._running:
+            if process.stdout:
+                threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._running:
+            process.terminate()
+            process.wait(END_SECONDS)
+
+    def _read(self, lines: IO[str]) -> None:
+        for line in lines:
+            self._heard(line)
+
+
+class Ends:
+    """What was heard so far of the ends of containers: by containerd (`exits`) and by a watch of pods (`notices`)."""
+
+    def __init__(self) -> None:
+        self.exits: list[Exit] = []
+        self.notices: dict[str, Notice] = {}
+
+    def hear_containerd(self, line: str) -> None:
+        """A line of `ctr events`."""
+        if found := exit_of(line):
+            self.exits.append(found)
+
+    def hear_watch(self, line: str) -> None:
+        """A line of `kubectl get pods --watch -o jsonpath=PODS`."""
+        now = time.time()
+        pod, *containers = line.split()
+        for container in containers:
+            self.notices.setdefault(container.partition("://")[2], Notice(pod, now))
+
+    def first_failure(self, since: float) -> tuple[Exit, Notice]:
+        """The first end after `since` of a container of the watched pods that failed. Raises LookupError for none."""
+        for found in sorted(self.exits, key=lambda each: each.at):
+            if found.at >= since and found.code != 0 and found.container in self.notices:
+                return found, self.notices[found.container]
+        raise LookupError(f"no container of the watched pods failed after {since:.3f}")
+
+
+def exit_of(line: str) -> Exit | None:
+    """What a line of `ctr events` says of a container's end; None for any other line, and for an exec's end."""
+    _, topic, rest = line.partition(" /tasks/exit ")
+    if not topic:
+        return None
+    event = json.loads(rest)
+    if event["id"] != event["container_id"]:
+        return None
+    at = event["exited_at"]
+    return Exit(event["container_id"], at["seconds"] + at.get("nanos", 0) / 1e9, event.get("exit_status", 0))
