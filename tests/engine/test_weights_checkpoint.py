@@ -248,3 +248,15 @@ def test_a_pickle_that_torch_stumbles_over_is_told_as_damage(tmp_path: Path, pic
 
     assert raised.value.outcome.reason is Reason.CORRUPT_FILE
     assert raised.value.outcome.file == "llm.pt"
+
+
+def test_an_archive_that_claims_further_disks_has_lost_its_end(tmp_path: Path) -> None:
+    content = bytearray(written(tmp_path / "llm.pt").read_bytes())
+    locator = content.index(b"PK\x06\x07")
+    content[locator + 16 : locator + 20] = (7).to_bytes(4, "little")
+    (tmp_path / "llm.pt").write_bytes(content)
+
+    with pytest.raises(WorkerError) as raised:
+        checkpoint.read(tmp_path / "llm.pt")
+
+    assert raised.value.outcome.reason is Reason.TRUNCATED_FILE

@@ -59,12 +59,19 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 def _pytorch(path: Path, start: bytes) -> object:
     if start.startswith(_ZIP):
-        if not zipfile.is_zipfile(path):
+        if not _is_whole_zip(path):
             raise _corrupt(path, Reason.TRUNCATED_FILE, "the directory that ends the archive is missing")
         return _load(path, mmap=True)
     if start.startswith(_BEFORE_ZIP):
         return _load(path, mmap=False)
     raise _corrupt(path, Reason.CORRUPT_FILE, f"it begins with {start[:8]!r}")
+
+
+def _is_whole_zip(path: Path) -> bool:
+    try:
+        return zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:  # an end record that claims further disks
+        return False
 
 
 def _load(path: Path, *, mmap: bool) -> object:
