@@ -77,10 +77,15 @@ def _check_quantities(spec: Spec) -> None:
     asked: dict[str, Quantity] = {"spec.staging.sizeLimit": spec.staging.size_limit}
     for kind, resources in (("requests", spec.worker.resources.requests), ("limits", spec.worker.resources.limits)):
         asked |= {f"spec.worker.resources.{kind}[{name}]": value for name, value in resources.items()}
+    growth = spec.engine.recycle.max_memory_growth
+    if growth is not None:
+        asked["spec.engine.recycle.maxMemoryGrowth"] = growth
     for field, value in asked.items():
         try:
             parsed = quantity.parse(value)
         except InvalidQuantityError as error:
             raise InvalidSpecError(field, str(error)) from error
+        if field.startswith("spec.engine.recycle") and parsed <= 0:
+            raise InvalidSpecError(field, f"{value!r} is no growth: leave it out for an engine that is never recycled")
         if parsed > quantity.LARGEST:
             raise InvalidSpecError(field, f"{value!r} is more than {quantity.LARGEST}, the largest quantity there is")

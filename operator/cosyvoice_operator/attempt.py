@@ -20,16 +20,14 @@ HOT_SWAP = "HotSwap"
 
 
 def record(
-    model: Model, revision: str | None, lack: Failure | None, now: datetime, *, returning: bool, swaps: bool = False
-) -> RolloutRecord | None:
-    """The record after this pass, in which the Deployment gets the template of `revision` (None: it is left alone).
+    model: Model, revision: str, lack: Failure | None, now: datetime, *, returning: bool, swaps: bool
+) -> RolloutRecord:
+    """The record after this pass, in which the Deployment's pods are to load `revision`.
 
     `lack` is the want of room that was found; `returning`: this is the way back from the rollout recorded before;
     `swaps`: the pods that run are to load it in place.
     """
     before = model.status.rollout
-    if revision is None:
-        return before
     goes_on = before is not None and before.revision == revision
     strategy = _strategy(
         model, lack, keeps=before is not None and before.strategy == REPLACE and (goes_on or returning)

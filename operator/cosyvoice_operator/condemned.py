@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from cosyvoice_operator import assessment, judgement, quarantine
+from cosyvoice_operator import assessment, judgement, quarantine, swapping
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Quarantined
 from cosyvoice_operator.judgement import Judgement
 from cosyvoice_operator.observed import Observed, StoredRevision
 from cosyvoice_operator.pin import Wanted
 from cosyvoice_operator.quarantine import Entries
+from cosyvoice_operator.swapping import Swapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What one pass looks at."""
+    """What one pass looks at; `going` is the swap that goes on."""
 
     model: Model
     observed: Observed
     wanted: Wanted
     now: datetime
+    going: Swapping | None = None
 
     @property
     def last_good(self) -> str | None:
@@ -43,11 +45,13 @@ def judge(scene: Scene, revision: str) -> Judgement:
     """The judgement on a revision of the model. The claim that was looked at is the wanted revision's."""
     observed = scene.observed if revision == scene.wanted.revision else replace(scene.observed, claim=None)
     seconds = scene.model.spec.rollout.progress_deadline_seconds
-    return judgement.judge(observed, revision, seconds, scene.now, proven=revision == scene.last_good)
+    judged = judgement.judge(observed, revision, seconds, scene.now, proven=revision == scene.last_good)
+    swapped = scene.going is not None and scene.going.revision == revision
+    return swapping.judge(scene.going, judged) if scene.going is not None and swapped else judged
 
 
 def fallen(scene: Scene, judged: Judgement) -> Entries | None:
-    """The quarantine with the revision that the Deployment carries added to it, where that is condemned now.
+    """The quarantine with the revision that is brought into service added to it, where that is condemned now.
 
     `judged` is the judgement on the wanted revision. The condemned one need not be that: the spec may have been edited
     since, to another version or to something unusable.
@@ -55,7 +59,7 @@ def fallen(scene: Scene, judged: Judgement) -> Entries | None:
     workload = scene.observed.workload
     if workload is None or workload.revision is None or not workload.settled or scene.observed.conflicts:
         return None
-    suspect = workload.revision
+    suspect = scene.going.revision if scene.going is not None else workload.revision
     entries = scene.model.status.quarantine
     if suspect == scene.last_good or not scene.may_move or scene.back is None or bar(scene, entries, suspect):
         return None

@@ -29,6 +29,12 @@ def has_stager(template: Mapping[str, Any]) -> bool:
     return any(container.get("name") == names.STAGER_CONTAINER for container in containers)
 
 
+def reads_live(template: Mapping[str, Any]) -> bool:
+    """Whether pods of `template` see its live ConfigMap: those of an earlier release do not."""
+    volumes = (template.get("spec") or {}).get("volumes") or ()
+    return any(volume.get("name") == names.CONFIG_VOLUME and "projected" in volume for volume in volumes)
+
+
 def _neutral(template: Mapping[str, Any]) -> dict[str, Any]:
     """The template without what only names its revision: three labels, and the ConfigMaps of its configuration."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}

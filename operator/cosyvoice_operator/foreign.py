@@ -15,9 +15,9 @@ from cosyvoice_operator.observed import Observed
 def changes(observed: Observed, revision: str) -> Mapping[str, str | None]:
     """What has to change before the Deployment gets the template of `revision`: values by annotation, None: it goes."""
     workload, stored = observed.workload, observed.stored(revision)
-    if workload is None or stored is None or workload.revision == revision:
+    if workload is None or stored is None or workload.carrier == revision:
         return {}
-    replica_sets = [found for found in observed.replica_sets if found.revision == revision]
+    replica_sets = [found for found in observed.replica_sets if found.carrier == revision]
     if not replica_sets:
         return {}
     kept = max(replica_sets, key=lambda found: found.replicas).annotations

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cosyvoice_operator import names, quarantine
+from cosyvoice_operator import names, pins, quarantine
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import Observed, StoredRevision
 
-PENDING = "Pending"
+PENDING = names.OUTCOME_PENDING
 GOOD = "Good"
 FAILED = "Failed"
 
@@ -19,19 +19,29 @@ DIGEST_DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabelling:
-    """Labels that a revision's ConfigMap has to get."""
+    """Labels and annotations that a revision's ConfigMap has to get."""
 
     revision: str
     labels: Mapping[str, str]
+    annotations: Mapping[str, str]
 
 
 def superfluous(model: Model, observed: Observed, needed: Iterable[str | None]) -> tuple[str, ...]:
-    """Revisions over the history limit. Never one that something runs, wants, or could be brought back to."""
-    in_use = {*needed, *observed.scaled_revisions, *(pod.revision for pod in observed.pods), model.rollback_to}
+    """Revisions over the history limit. Never one that something runs, wants, or could be brought back to.
+
+    A live ConfigMap goes with its template, and what it names stays as long. One without its template goes too.
+    """
+    in_use = {*needed, model.rollback_to}
+    in_use |= {name for pod in observed.pods for name in (pod.revision, pod.carrier)}
+    scaled = [found for found in observed.replica_sets if found.replicas > 0]
+    in_use |= {name for found in scaled for name in (found.revision, found.carrier)}
     if observed.workload:
-        in_use.add(observed.workload.revision)
+        in_use |= {observed.workload.revision, observed.workload.carrier}
     history = [stored.revision for stored in observed.revisions if stored.revision not in in_use]
-    return tuple(history[model.spec.rollout.history_limit :])
+    over = set(history[model.spec.rollout.history_limit :])
+    named = {name for live in observed.lives if live.template not in over for name in (live.current, live.candidate)}
+    orphans = {live.template for live in observed.lives if observed.stored(live.template) is None} - in_use
+    return tuple(name for name in history if name in over - named) + tuple(sorted(orphans))
 
 
 def relabellings(observed: Observed, status: Status, *, condemned: bool) -> tuple[Relabelling, ...]:
@@ -41,8 +51,10 @@ def relabellings(observed: Observed, status: Status, *, condemned: bool) -> tupl
         labels = {names.LABEL_OUTCOME: _outcome(stored, status, condemned), names.LABEL_DIGEST: _digest(stored, status)}
         before = {names.LABEL_OUTCOME: stored.outcome, names.LABEL_DIGEST: stored.digest}
         changed = {label: value for label, value in labels.items() if value is not None and value != before[label]}
-        if changed:
-            found.append(Relabelling(revision=stored.revision, labels=changed))
+        pin = pins.known(observed, stored.revision)
+        pinned = {names.ANNOTATION_DIGEST: pin} if pin is not None and pin != stored.pin else {}
+        if changed or pinned:
+            found.append(Relabelling(revision=stored.revision, labels=changed, annotations=pinned))
     return tuple(found)
 
 

@@ -30,6 +30,7 @@ ANNOTATION_RETRY = f"{GROUP}/retry"
 ANNOTATION_ROLLBACK_TO = f"{GROUP}/rollback-to"
 # On a revision's ConfigMap, for whoever reads the history.
 LABEL_OUTCOME = f"{GROUP}/outcome"
+OUTCOME_PENDING = "Pending"  # of a revision that has just been created
 LABEL_DIGEST = f"{GROUP}/digest"
 ANNOTATION_DIGEST = f"{GROUP}/digest"  # in full; the label of that name has its first digits
 ANNOTATION_SOURCE = f"{GROUP}/source"

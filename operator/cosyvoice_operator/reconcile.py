@@ -14,7 +14,7 @@ from cosyvoice_operator import api, api_status, events, foreign, history, manife
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.desired import desired
-from cosyvoice_operator.errors import InvalidSpecError, RejectedError, TerminatingError
+from cosyvoice_operator.errors import InvalidSpecError, NotFoundError, RejectedError, TerminatingError
 from cosyvoice_operator.gather import Gatherer
 from cosyvoice_operator.observed import Observed
 from cosyvoice_operator.publish import Publisher
@@ -98,13 +98,29 @@ class Reconciler:
             except RejectedError as error:
                 self._refusals.add(key, model, manifest, error)
                 return AT_ONCE_SECONDS
+        if decision.placed is not None and decision.placed.swap is not None:
+            await self._order(model, decision.placed.swap.order)
         for change in history.relabellings(observed, after, condemned=decision.condemned) if decision.touch else ():
             name = names.revision_name(model.name, change.revision)
-            await self._cluster.annotate("ConfigMap", model.namespace, name, labels=change.labels)
+            metadata = {"labels": change.labels, "annotations": change.annotations}
+            await self._cluster.annotate("ConfigMap", model.namespace, name, **metadata)
         for revision in decision.prune:
+            if observed.live(revision) is not None:
+                await self._cluster.delete("ConfigMap", model.namespace, names.live_name(model.name, revision))
             await self._cluster.delete("ConfigMap", model.namespace, names.revision_name(model.name, revision))
             self._log("revision pruned", model, "ConfigMap", names.revision_name(model.name, revision))
         return decision.look_again
+
+    async def _order(self, model: Model, order: tuple[str, str] | None) -> None:
+        """Tell a pod what to load in place. One that is gone needs no telling; its end brings another pass."""
+        if order is None:
+            return
+        pod, text = order
+        try:
+            await self._cluster.annotate("Pod", model.namespace, pod, annotations={names.ANNOTATION_SWAP: text})
+        except NotFoundError:
+            return
+        self._log(f"ordered {text}", model, "Pod", pod)
 
     async def _take_out_foreign(self, manifest: Object, observed: Observed, decision: Decision) -> None:
         """Make others' annotations in the template fit the ReplicaSet that is to be taken back into service.

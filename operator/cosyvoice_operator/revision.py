@@ -18,7 +18,7 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from cosyvoice_operator import quantity, source
 from cosyvoice_operator.api_part import Part
-from cosyvoice_operator.api_spec import Resources, Spec, Worker
+from cosyvoice_operator.api_spec import Recycle, Resources, Spec, Worker
 from cosyvoice_operator.errors import InvalidSpecError
 from cosyvoice_operator.names import REVISION_SCHEMA
 from cosyvoice_operator.quantity import Quantity
@@ -26,6 +26,7 @@ from cosyvoice_operator.quantity import Quantity
 IDENTITY_DIGITS = 10
 GPU = "nvidia.com/gpu"
 WARM_UP_TEXTS = ("Hello, this is a warm-up.",)
+SWAPPING_STRATEGIES = frozenset({"Auto", "HotSwap"})
 LOAD_TIMEOUT_SECONDS = {"cuda": 120, "cpu": 600}
 
 
@@ -64,8 +65,18 @@ def identity(spec: Spec) -> str:
     Equal for specs that mean the same (another spelling of a quantity, a default written out), different otherwise.
     """
     said = _said(_canonical(spec))
+    if swaps(spec):
+        said["rollout"] = {"hotSwap": True}
     text = json.dumps({"schema": REVISION_SCHEMA, **said}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:IDENTITY_DIGITS]
+
+
+def swaps(spec: Spec) -> bool:
+    """Whether pods of `spec` are made so that they can load another version in place: one container more.
+
+    That is all of `rollout` that a revision holds: between the strategies that swap a change restarts no pod.
+    """
+    return spec.rollout.strategy in SWAPPING_STRATEGIES
 
 
 def resolve(spec: Spec, policy: Policy) -> Resolved:
@@ -139,7 +150,7 @@ def _canonical(spec: Spec) -> Spec:
     return Spec(
         version=spec.version,
         source=spec.source,
-        engine=spec.engine,
+        engine=replace(spec.engine, recycle=_canonical_recycle(spec.engine.recycle)),
         staging=replace(spec.staging, size_limit=quantity.canonical(spec.staging.size_limit)),
         worker=replace(
             spec.worker,
@@ -150,6 +161,11 @@ def _canonical(spec: Spec) -> Spec:
             ),
         ),
     )
+
+
+def _canonical_recycle(recycle: Recycle) -> Recycle:
+    growth = recycle.max_memory_growth
+    return recycle if growth is None else replace(recycle, max_memory_growth=quantity.canonical(growth))
 
 
 def _said(part: Part) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The rules of a rollout: from what the user asked for and what is there, to what has to be done. Pure.
 
 wanted     the revision to bring into service: the one that the spec asks for, or the one that the user pinned
-template   the revision whose pod template the Deployment has to carry: the wanted one, unless something holds it back
-revision   the revision that its pods are to load
+revision   the revision that the pods are to load: the wanted one, unless something holds it back
+template   the revision whose pod template the Deployment has to carry for that (`placement`)
 prune      revisions nobody can come back to
 
 A revision that fails is condemned (`judgement`) and put into quarantine, and the last good one takes its place as it
@@ -18,15 +18,16 @@ from datetime import datetime
 
 from cosyvoice_operator import (
     assessment,
-    attempt,
     capacity,
     condemned,
     history,
     holds,
     pin,
+    placement,
     progress,
     quarantine,
     restoring,
+    swapping,
     times,
 )
 from cosyvoice_operator.api import Model
@@ -37,6 +38,7 @@ from cosyvoice_operator.failures import Verdict
 from cosyvoice_operator.judgement import Judgement
 from cosyvoice_operator.observed import Observed
 from cosyvoice_operator.pin import Wanted
+from cosyvoice_operator.placement import Placement
 from cosyvoice_operator.quarantine import Entries
 from cosyvoice_operator.revision import Policy
 
@@ -48,15 +50,14 @@ LOOK_AGAIN_SECONDS = 5.0  # something is awaited that no watch tells of: a claim
 class Decision:
     """What one pass does and says.
 
-    `touch` False: not one object of this model may be written. `create`: the template's ConfigMap does not exist yet.
-    `template` None: leave the Deployment as it is. `fallen`: what this pass puts into quarantine. `look_again` None:
+    `touch` False: not one object of this model may be written. `create`: the revision's ConfigMap does not exist yet.
+    `placed` None: leave the Deployment as it is. `fallen`: what this pass puts into quarantine. `look_again` None:
     nothing is awaited but events and the next resync.
     """
 
     wanted: Wanted
     create: bool
-    template: str | None
-    revision: str | None
+    placed: Placement | None
     touch: bool
     prune: tuple[str, ...]
     assessment: Assessment
@@ -67,6 +68,7 @@ class Decision:
     active_revision: str | None
     active_version: str | None
     last_good: str | None
+    last_good_template: str | None
     look_again: float | None
 
     @property
@@ -74,12 +76,24 @@ class Decision:
         """The wanted revision's identity."""
         return self.wanted.revision
 
+    @property
+    def revision(self) -> str | None:
+        """The revision that the pods are to load."""
+        return self.placed.revision if self.placed else None
+
+    @property
+    def template(self) -> str | None:
+        """The revision whose pod template the Deployment has to carry."""
+        return self.placed.template if self.placed else None
+
 
 def decide(model: Model, observed: Observed, policy: Policy, now: datetime) -> Decision:
     """The next step of `model`. Equal arguments give the same step; once it is done, the next step is to do nothing."""
     status = model.status
+    going = swapping.under_way(model, observed, now)
+    observed = swapping.unfinished(observed, going)
     wanted = pin.wanted(model, observed)
-    scene = Scene(model=model, observed=observed, wanted=wanted, now=now)
+    scene = Scene(model=model, observed=observed, wanted=wanted, now=now, going=going)
     judged = condemned.judge(scene, wanted.revision)
     fallen = condemned.fallen(scene, judged)
     entries = fallen or status.quarantine
@@ -87,34 +101,40 @@ def decide(model: Model, observed: Observed, policy: Policy, now: datetime) -> D
     rolled_back = entry is not None and observed.carries(scene.last_good)
     hold = holds.find(model, observed, policy, wanted, rolled_back=rolled_back)
     touch = not observed.conflicts
-    template = _template(scene, hold, entries, entry) if touch else None
+    revision = _revision(scene, hold, entries, entry) if touch else None
 
-    lack = capacity.lacking(observed, wanted.revision, judged.failures, now)
+    lack = swapping.lack(going, wanted.revision) or capacity.lacking(observed, wanted.revision, judged.failures, now)
+    placed = None
+    if revision is not None:
+        placed = placement.place(scene, policy, revision, lack, returning=entry is not None)
     if hold is None and touch and entry is not None and not condemned.stays(scene, entry):
         verdict = _restoring(scene, entry, judged, fell=_is(fallen, wanted))
     else:
         verdict = assessment.assess(model, observed, wanted, judged, hold=hold, lack=lack)
+        verdict = placement.tell(placed, wanted.version, verdict) if placed else verdict
 
     served = entry is None and verdict.reason in {assessment.READY, assessment.PINNED} and observed.wants_pods
     last_good = wanted.revision if served else status.last_good_revision
-    active_revision, active_version = _active(model, observed, template or wanted.revision)
-    needed = (wanted.revision, template, active_revision, last_good, status.last_good_revision)
+    active_revision, active_version = _active(model, observed, revision or wanted.revision)
+    last_good_template = _template_of(observed, wanted.revision) if served else status.last_good_template
+    needed = {wanted.revision, revision, active_revision, last_good, last_good_template, status.last_good_revision}
+    needed |= {status.last_good_template, placed.template if placed else None}
     return Decision(
         wanted=wanted,
-        create=template == wanted.revision and observed.stored(template) is None,
-        template=template,
-        revision=template,
+        create=revision == wanted.revision and observed.stored(revision) is None,
+        placed=placed,
         touch=touch,
         prune=history.superfluous(model, observed, needed) if touch else (),
         assessment=verdict,
         condemned=judged.condemned,
         quarantine=quarantine.without(entries, wanted.revision) if served else entries,
         fallen=fallen[0] if fallen else None,
-        rollout=attempt.record(model, template, lack, now, returning=entry is not None),
+        rollout=placed.record if placed else status.rollout,
         active_revision=active_revision,
         active_version=active_version,
         last_good=last_good,
-        look_again=_look_again(scene, template or wanted.revision, verdict, entry),
+        last_good_template=last_good_template,
+        look_again=_look_again(scene, placed, verdict, entry),
     )
 
 
@@ -122,8 +142,14 @@ def _is(fallen: Entries | None, wanted: Wanted) -> bool:
     return fallen is not None and fallen[0].revision == wanted.revision
 
 
-def _template(scene: Scene, hold: Hold | None, entries: Entries, entry: Quarantined | None) -> str | None:
-    """The revision for the Deployment; None where it has to be left as it is."""
+def _template_of(observed: Observed, revision: str) -> str | None:
+    """The template that `revision` is served by, where that is not its own."""
+    carrier = observed.workload.carrier if observed.workload else None
+    return None if carrier == revision else carrier
+
+
+def _revision(scene: Scene, hold: Hold | None, entries: Entries, entry: Quarantined | None) -> str | None:
+    """The revision for the Deployment's pods; None where it has to be left as it is."""
     if hold is None and entry is None:
         return scene.wanted.revision
     running = scene.observed.workload.revision if scene.observed.workload else None
@@ -167,9 +193,12 @@ def _active(model: Model, observed: Observed, goal: str) -> tuple[str | None, st
     return status.active_revision, status.active_version
 
 
-def _look_again(scene: Scene, loading: str, verdict: Assessment, entry: Quarantined | None) -> float | None:
+def _look_again(scene: Scene, placed: Placement | None, verdict: Assessment, entry: Quarantined | None) -> float | None:
+    if placed is not None and placed.swap is not None and not placed.swap.done:
+        return ASK_AGAIN_SECONDS
     if verdict.ready or verdict.reason in {assessment.INVALID_SPEC, assessment.NAME_CONFLICT, assessment.PAUSED}:
         return None
+    loading = placed.revision if placed else scene.wanted.revision
     if any(progress.is_loading(pod) for pod in scene.observed.pods_of(loading)):
         return ASK_AGAIN_SECONDS
     if verdict.reason == restoring.ROLLED_BACK:

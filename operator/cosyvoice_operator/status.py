@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -36,6 +38,7 @@ def report(model: Model, observed: Observed, decision: Decision, now: datetime) 
         target_version=decision.wanted.version,
         target_revision=decision.target,
         last_good_revision=decision.last_good,
+        last_good_template=decision.last_good_template,
         replicas=workload.total if workload else 0,
         ready_replicas=ready,
         ready=f"{ready}/{wanted}",
@@ -80,7 +83,10 @@ def _staged(previous: Status, target: str, pods: tuple[Pod, ...]) -> Staged | No
     """What the first pod of the target to stage its weights reported; kept as long as the target stays."""
     if previous.staged is not None and previous.staged.revision == target:
         return previous.staged
-    pod = next((pod for pod in pods if pod.stage.succeeded), None)
+    swapped = next((pod for pod in pods if pod.carrier != target and pod.status and pod.status.digest), None)
+    if swapped is not None and swapped.status is not None:
+        return Staged(revision=target, digest=swapped.status.digest, pod=swapped.name, node=swapped.node)
+    pod = next((pod for pod in pods if pod.carrier == target and pod.stage.succeeded), None)
     if pod is None or pod.stage.ended is None:
         return None
     said = pod.stage.ended.said
@@ -102,17 +108,25 @@ def _load(previous: Status, target: str, pods: tuple[Pod, ...]) -> Load | None:
     if pod is None or pod.status is None:
         return None
     seconds = pod.status.load
+    if pod.carrier != target:
+        return Load(revision=target, pod=pod.name, **_phases(seconds), total=seconds.get("total"))
     return Load(
         revision=target,
         pod=pod.name,
         schedule=_seconds(pod.created, pod.scheduled),
         stage=pod.stage.ended.said.elapsed_seconds if pod.stage.ended else None,
-        import_=seconds.get("import"),
-        map=seconds.get("map"),
-        build=seconds.get("build"),
-        warm_up=seconds.get("warmUp"),
+        **_phases(seconds),
         total=_seconds(pod.created, pod.ready_since),
     )
+
+
+def _phases(seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "import_": seconds.get("import"),
+        "map": seconds.get("map"),
+        "build": seconds.get("build"),
+        "warm_up": seconds.get("warmUp"),
+    }
 
 
 def _seconds(start: datetime, end: datetime | None) -> float | None:

@@ -19,7 +19,7 @@ from cosyvoice_operator.order import Order
 
 RESEND_AFTER = timedelta(seconds=10)  # an order that a pod has not taken up: its kubelet did not look
 RETRY_AFTER = timedelta(seconds=5)  # what may pass by itself is given a moment
-ROOM_AFTER = timedelta(seconds=60)  # memory that others take does not come back at once
+ROOM_AFTER = timedelta(seconds=120)  # memory that others take does not come back at once
 
 STAGING, LOADING, SWITCHED, FAILED = "Staging", "Loading", "Switched", "Failed"
 
@@ -58,8 +58,9 @@ class Goal:
 class SwapStep:
     """What the live ConfigMap has to hold after this pass, the order to give (pod, annotation), and how it goes.
 
-    `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `attempt` is the one that
-    the order belongs to: where it differs from the one given, it has to be remembered first.
+    `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `condemned`: the failures
+    count against the revision. `attempt` is the one that the order belongs to: where it differs from the one given, it
+    has to be remembered first.
     """
 
     current: str
@@ -70,12 +71,8 @@ class SwapStep:
     order: tuple[str, str] | None = None
     done: bool = False
     room_refused: bool = False
+    condemned: bool = False
     failures: tuple[Failure, ...] = ()
-
-    def condemned(self, goal: Goal, now: datetime) -> bool:
-        """Whether the failures count against the revision."""
-        late = now - self.attempt.started > goal.deadline
-        return not self.room_refused and any(failure.counts(deadline_exceeded=late) for failure in self.failures)
 
 
 def plan(observed: Observed, goal: Goal, attempt: Attempt, now: datetime) -> SwapStep:
@@ -185,13 +182,14 @@ def _failed(step: SwapStep, pod: Pod, swap: Swap, run: _Run) -> SwapStep:
     """The pod serves on what it served. What may pass by itself is tried again."""
     told = order.parse(pod.order)
     failure = failures.of_swap(pod, swap.failure, run.attempt.tries, told.given if told else None)
-    step = replace(step, failures=(failure,), room_refused=swap.room, message=failure.message)
+    step = replace(step, failures=(failure,), message=failure.message)
     if swap.room:
-        following = replace(run.attempt, number=run.attempt.number + 1)
-        if run.since(pod) < ROOM_AFTER:
-            return step
+        wait, following = ROOM_AFTER, replace(run.attempt, number=run.attempt.number + 1)
+        step = replace(step, room_refused=True)
     else:
-        following = run.attempt.following
-        if step.condemned(run.goal, run.now) or run.since(pod) < RETRY_AFTER:
-            return step
+        wait, following = RETRY_AFTER, run.attempt.following
+        late = run.now - run.attempt.started > run.goal.deadline
+        step = replace(step, condemned=failure.counts(deadline_exceeded=late))
+    if step.condemned or run.since(pod) < wait:
+        return step
     return replace(step, attempt=following, order=run.tell(pod, following))

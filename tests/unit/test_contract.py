@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cosyvoice_operator import api, failures, revision, termination, workerstatus
+from cosyvoice_operator import api, failures, order, revision, termination, workerstatus
 from cosyvoice_operator import names as operator
 from cosyvoice_operator.manifests.config import model_config
 from cosyvoice_operator.manifests.containers import PRE_STOP_SECONDS
@@ -18,6 +19,7 @@ from cosyvoice_worker import names as worker
 from cosyvoice_worker import outcome
 from cosyvoice_worker import settings as worker_settings
 from cosyvoice_worker.server.limits import Limits
+from cosyvoice_worker.staging import orders
 from tests.unit.operator.builders import ended_container, pod
 
 SHARED_NAMES = (
@@ -37,6 +39,24 @@ SHARED_NAMES = (
 @pytest.mark.parametrize("name", SHARED_NAMES)
 def test_both_sides_hold_the_same_names(name: str) -> None:
     assert getattr(operator, name) == getattr(worker, name)
+
+
+def test_both_sides_name_the_live_documents_and_the_order_alike() -> None:
+    assert (operator.KEY_CURRENT, operator.KEY_CANDIDATE, operator.KEY_SWAP) == (
+        worker.CURRENT_CONFIG,
+        worker.CANDIDATE_CONFIG,
+        worker.SWAP_ORDER,
+    )
+
+
+@pytest.mark.parametrize("attempt", [0, 1, 999_999_999])
+def test_the_worker_reads_the_orders_that_the_operator_gives(attempt: int) -> None:
+    given = order.Order(revision="3f9a1c0b7d", attempt=attempt, given=datetime(2026, 11, 30, tzinfo=UTC))
+
+    read = orders.parse(given.text)
+
+    assert read is not None
+    assert (read.revision, read.attempt, read.name) == ("3f9a1c0b7d", attempt, given.name)
 
 
 def test_both_sides_know_the_same_reasons_and_exit_codes() -> None:
@@ -77,6 +97,7 @@ SPECS: dict[str, dict[str, Any]] = {
             "loadTimeoutSeconds": 33,
             "preload": False,
             "fallbackToCPU": True,
+            "recycle": {"maxRequests": 100, "maxMemoryGrowth": "1.5Gi"},
             "warmUp": {"texts": ["One.", "Two."], "voice": "ann", "maxSeconds": 2},
         },
     },
@@ -103,6 +124,9 @@ def test_the_worker_accepts_the_configuration_that_the_operator_writes(spec: dic
         "v1",
         written["revision"],
     )
+    asked = model.spec.engine.recycle
+    assert read.engine.recycle.max_requests == asked.max_requests
+    assert read.engine.recycle.max_memory_growth_bytes == (1_610_612_736 if asked.max_memory_growth else None)
     assert read.staging.size_limit_bytes == written["staging"]["sizeLimitBytes"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from cosyvoice_operator import names, quantity
 from cosyvoice_operator.api import Identity
+from cosyvoice_operator.api_spec import Recycle
 from cosyvoice_operator.revision import Resolved
 
 
@@ -31,5 +32,19 @@ def model_config(owner: Identity, revision: str, resolved: Resolved) -> dict[str
                 "voice": spec.engine.warm_up.voice,
                 "maxSeconds": float(spec.engine.warm_up.max_seconds),
             },
+            **_recycle(spec.engine.recycle),
         },
+    }
+
+
+def _recycle(recycle: Recycle) -> dict[str, Any]:
+    """Nothing where nothing is asked for: a worker image of an earlier release refuses fields it does not know."""
+    if recycle == Recycle():
+        return {}
+    growth = recycle.max_memory_growth
+    return {
+        "recycle": {
+            "maxRequests": recycle.max_requests,
+            "maxMemoryGrowthBytes": None if growth is None else quantity.to_integer(growth),
+        }
     }

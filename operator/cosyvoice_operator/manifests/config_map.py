@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cosyvoice_operator import history, names
+from cosyvoice_operator import names
 from cosyvoice_operator.api import Identity
 from cosyvoice_operator.manifests.common import Manifest, child
 from cosyvoice_operator.manifests.config import model_config
@@ -23,7 +23,7 @@ def config_map(owner: Identity, revision: str, resolved: Resolved, template: Map
         extra_labels={
             names.LABEL_REVISION: revision,
             names.LABEL_VERSION: resolved.spec.version,
-            names.LABEL_OUTCOME: history.PENDING,
+            names.LABEL_OUTCOME: names.OUTCOME_PENDING,
         },
         annotations={
             names.ANNOTATION_SOURCE: resolved.spec.source.uri,

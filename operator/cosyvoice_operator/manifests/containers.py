@@ -1,4 +1,4 @@
-"""The two containers of a worker pod."""
+"""The containers of a worker pod."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from cosyvoice_operator.revision import Resolved
 
 # Between the pod's leaving the endpoints and SIGTERM: proxies need a moment to hear of it.
 PRE_STOP_SECONDS = 5
+STAGER_CPU_REQUEST = "10m"
+STAGER_MEMORY_REQUEST = "64Mi"
 
 _SECURITY = {
     "allowPrivilegeEscalation": False,
@@ -24,6 +26,24 @@ def stage_container(resolved: Resolved) -> dict[str, Any]:
         **_common(names.STAGE_CONTAINER, "stage", resolved),
         "resources": {
             "requests": {"cpu": resolved.requests["cpu"], "memory": resolved.stage_memory},
+            "limits": {"memory": resolved.stage_memory},
+        },
+        "volumeMounts": [volumes.mount_source(), volumes.mount_weights(), volumes.mount_config(), volumes.mount_tmp()],
+    }
+
+
+def stager_container(resolved: Resolved) -> dict[str, Any]:
+    """`stager`: stays beside the worker and stages what the pod is ordered to load in place.
+
+    What it stages is charged to it as long as it lives, so it may take as much as `stage`; it asks for next to nothing,
+    because most of the time it does nothing.
+    """
+    return {
+        **_common(names.STAGER_CONTAINER, "stage", resolved),
+        "args": ["stage", "--follow"],
+        "restartPolicy": "Always",
+        "resources": {
+            "requests": {"cpu": STAGER_CPU_REQUEST, "memory": STAGER_MEMORY_REQUEST},
             "limits": {"memory": resolved.stage_memory},
         },
         "volumeMounts": [volumes.mount_source(), volumes.mount_weights(), volumes.mount_config(), volumes.mount_tmp()],

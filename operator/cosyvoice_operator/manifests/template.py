@@ -1,4 +1,7 @@
-"""The pod template of a revision: `stage` copies the weights into the pod's memory, `worker` maps and serves them."""
+"""The pod template of a revision: `stage` copies the weights into the pod's memory, `worker` maps and serves them.
+
+Where versions may be swapped in place, `stager` stays beside the worker and stages the next one.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from typing import Any
 
 from cosyvoice_operator import names
 from cosyvoice_operator.manifests.common import labels
-from cosyvoice_operator.manifests.containers import stage_container, worker_container
+from cosyvoice_operator.manifests.containers import stage_container, stager_container, worker_container
 from cosyvoice_operator.manifests.volumes import volumes
-from cosyvoice_operator.revision import Resolved
+from cosyvoice_operator.revision import Resolved, swaps
 
 # A pod ends when its last request does. This is for one that begins just before and takes the 300 s it may, after the
 # 5 s in which the endpoint is withdrawn.
@@ -32,7 +35,7 @@ def pod_template(model: str, revision: str, resolved: Resolved) -> dict[str, Any
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
         "securityContext": _POD_SECURITY,
-        "initContainers": [stage_container(resolved)],
+        "initContainers": [stage_container(resolved), *([stager_container(resolved)] if swaps(resolved.spec) else [])],
         "containers": [worker_container(resolved)],
         "volumes": volumes(model, revision, resolved),
     }

@@ -10,7 +10,7 @@ from cosyvoice_operator.source import ClaimSource
 
 TMP_SIZE = "1Gi"
 
-_SOURCE, _WEIGHTS, _CONFIG, _VOICES, _TMP = "source", "weights", "config", "voices", "tmp"
+_SOURCE, _WEIGHTS, _CONFIG, _VOICES, _TMP = "source", "weights", names.CONFIG_VOLUME, "voices", "tmp"
 
 
 def volumes(model: str, revision: str, resolved: Resolved) -> list[dict[str, Any]]:

@@ -19,9 +19,16 @@ revisions = st.from_regex(r"[0-9a-f]{10}", fullmatch=True)
 
 @given(models, revisions)
 def test_derived_names_are_valid(model: str, revision: str) -> None:
-    for name in (names.revision_name(model, revision), names.voices_name(model)):
+    for name in (names.revision_name(model, revision), names.live_name(model, revision), names.voices_name(model)):
         assert len(name) <= 253
         assert SUBDOMAIN.fullmatch(name)
+
+
+@given(models, revisions)
+def test_a_live_config_map_is_known_by_its_name(model: str, revision: str) -> None:
+    assert names.template_of_live(model, names.live_name(model, revision)) == revision
+    for other in (names.revision_name(model, revision), names.voices_name(model), f"{model}-live", "-live", model):
+        assert names.template_of_live(model, other) is None
 
 
 @given(models)

@@ -41,6 +41,13 @@ def test_the_identity_of_a_spec_never_changes_between_releases() -> None:
     )
 
 
+def test_strategies_that_swap_add_one_bit_to_the_identity() -> None:
+    plain, auto, hot = (identity(rollout={"strategy": name}) for name in ("Replace", "Auto", "HotSwap"))
+
+    assert plain == identity()
+    assert auto == hot == "ef4163ea82"
+
+
 def test_defaults_written_out_ask_for_the_same_revision() -> None:
     assert identity(**DEFAULTS) == identity()
 
@@ -55,6 +62,7 @@ def test_defaults_written_out_ask_for_the_same_revision() -> None:
         {"staging": {"sizeLimit": "8192Mi"}},
         {"staging": {"sizeLimit": 8589934592}},
         {"engine": {}},
+        {"engine": {"recycle": {}}},
     ],
 )
 def test_what_does_not_change_what_runs_makes_no_new_revision(spec: dict[str, Any]) -> None:

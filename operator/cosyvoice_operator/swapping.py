@@ -1,0 +1,105 @@
+"""The swap that goes on, as the status recorded it, and what it means for the rest of a pass. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from cosyvoice_operator import assessment, attempt, eligibility, swap, times
+from cosyvoice_operator.api import Model
+from cosyvoice_operator.api_status import RolloutRecord
+from cosyvoice_operator.failures import Failure, Verdict
+from cosyvoice_operator.judgement import Judgement
+from cosyvoice_operator.observed import Observed
+from cosyvoice_operator.swap import Attempt, Goal, SwapStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swapping:
+    """`revision` is on its way into the pods that run, or has arrived there; `step` is how that goes."""
+
+    revision: str
+    started: datetime
+    step: SwapStep
+
+
+def under_way(model: Model, observed: Observed, now: datetime) -> Swapping | None:
+    """The swap that was recorded, if it concerns the pods that the Deployment has now."""
+    record, workload = model.status.rollout, observed.workload
+    if record is None or workload is None or workload.carrier is None or model.spec.paused:
+        return None
+    if record.strategy != attempt.HOT_SWAP and record.revision != workload.revision:
+        return None
+    step = toward(model, observed, workload.carrier, record, now)
+    if step is None:
+        return None
+    return Swapping(revision=record.revision, started=times.read(record.started_at) or now, step=step)
+
+
+def toward(model: Model, observed: Observed, template: str, record: RolloutRecord, now: datetime) -> SwapStep | None:
+    """The next step to the recorded revision in the pods of `template`; None where nothing is to be done in place."""
+    stored, workload = observed.stored(template), observed.workload
+    if stored is None or workload is None or workload.carrier != template:
+        return None
+    if not eligibility.has_stager(stored.template) or not _concerns(observed, template, record.revision):
+        return None
+    wanted = observed.stored(record.revision)
+    goal = Goal(
+        template=template,
+        revision=record.revision,
+        version=model.spec.version if wanted is None else wanted.version,
+        deadline=timedelta(seconds=model.spec.rollout.progress_deadline_seconds),
+        proven=record.revision == model.status.last_good_revision,
+        served=_served(model, record.revision),
+    )
+    started = times.read(record.started_at) or now
+    return swap.plan(observed, goal, Attempt(number=record.attempt, started=started, tries=record.tries), now)
+
+
+def unfinished(observed: Observed, going: Swapping | None) -> Observed:
+    """`observed`, with a Deployment that is not done as long as the swap is not: Kubernetes knows nothing of it."""
+    workload = observed.workload
+    if going is None or going.step.done or workload is None or workload.revision != going.revision:
+        return observed
+    return replace(observed, workload=replace(workload, updated=min(workload.updated, workload.replicas - 1)))
+
+
+def judge(going: Swapping, pods: Judgement) -> Judgement:
+    """The judgement on the revision that is swapped in; `pods` is the one on its pods.
+
+    What ended in a pod before the swap was another revision's fault.
+    """
+    if going.step.room_refused:
+        return Judgement(revision=going.revision)
+    if going.step.failures:
+        return Judgement(
+            revision=going.revision, failures=going.step.failures, condemned=going.step.condemned
+        )  # fmt: skip
+    found = tuple(failure for failure in pods.failures if failure.time is None or failure.time >= going.started)
+    return replace(pods, failures=found, condemned=pods.condemned and found[:1] == pods.failures[:1])
+
+
+def lack(going: Swapping | None, revision: str) -> Failure | None:
+    """The want of memory that keeps `revision` from being swapped in, if that is all it waits for."""
+    if going is None or going.revision != revision or not going.step.room_refused:
+        return None
+    refused = going.step.failures[0]
+    message = f"Insufficient memory for a second engine beside the one that serves: {refused.message}"
+    return replace(refused, verdict=Verdict.EXTERNAL, reason=assessment.NO_CAPACITY, message=message)
+
+
+def _concerns(observed: Observed, template: str, revision: str) -> bool:
+    """Whether pods of `template` have been, or are to be, told to load something in place."""
+    live = observed.live(template)
+    if template != revision or (live is not None and (live.candidate is not None or live.current != revision)):
+        return True
+    return any(pod.order is not None for pod in observed.pods if pod.carrier == template)
+
+
+def _served(model: Model, revision: str) -> bool:
+    """Whether every pod served `revision` when they were last looked at."""
+    status = model.status
+    if status.is_true("RolledBack"):
+        return revision == status.last_good_revision
+    settled = status.is_true("Ready") or status.reason == assessment.PINNED
+    return settled and revision == status.target_revision
