@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from dev.audit import AuditLog
-from dev.playground import Playground
+from dev.playground import RESOURCES, Playground
 from dev.waiting import wait_for
 from tests.cluster.traffic import Sounds, Traffic, calling, check_whole
 
 OPERATOR_USER = "system:serviceaccount:cosyvoice-system:cosyvoice-operator"
 # What a rollout would have to write. Status and events may still follow a pod that ends.
 ROLLOUT = frozenset({"deployments", "configmaps", "pods"})
+# The machine may have two: a worker that speaks leaves the other to one that loads.
+ONE_CORE = {**RESOURCES, "limits": {**RESOURCES["limits"], "cpu": "1"}}
 
 Pods = dict[str, list[int]]
 
@@ -55,7 +57,8 @@ class Served:
     def apply(self, version: str, *, path: str, **spec: Any) -> None:
         """Apply a version, with the strategy and the replicas of this model."""
         spec["rollout"] = {"strategy": self.strategy, **spec.get("rollout", {})}
-        self.playground.apply_model(self.name, path=path, version=version, worker={"replicas": self.replicas}, **spec)
+        worker = {"replicas": self.replicas, "resources": ONE_CORE}
+        self.playground.apply_model(self.name, path=path, version=version, worker=worker, **spec)
 
     def calls(self, folder: Path) -> AbstractContextManager[Traffic]:
         """Two clients at work (`calling`)."""
