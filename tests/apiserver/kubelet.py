@@ -12,59 +12,65 @@ from cosyvoice_operator import names
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.errors import ConflictError
 from tests.apiserver.deployment_controller import is_ready
+from tests.apiserver.played_worker import Message, PlayedWorker
 
-STAGED = {"schema": 1, "reason": "Staged", "digest": f"sha256:{'5' * 64}", "bytes": 57000000, "elapsedSeconds": 0.4}
+DOCUMENTS = frozenset({names.KEY_CONFIG, names.KEY_CURRENT, names.KEY_CANDIDATE})
 
 
 class Kubelet:
     """Every pod of `namespace`. `failures`: for a version, the termination message of its worker; others get ready."""
 
-    def __init__(self, admin: Cluster, namespace: str, failures: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, admin: Cluster, namespace: str, failures: Mapping[str, Message]) -> None:
         self._admin = admin
         self._namespace = namespace
         self._failures = failures
-        self._loading: dict[str, Object] = {}
+        self._pods: dict[str, Object] = {}
+        self._workers: dict[str, PlayedWorker] = {}
 
     def worker_status(self, pod: str) -> bytes | None:
         """What the worker of `pod` answers on /status, while it runs."""
-        raw = self._loading.get(pod)
-        if raw is None:
-            return None
-        labels, ready = raw["metadata"]["labels"], is_ready(raw)
-        said = {
-            "schema": names.STATUS_SCHEMA,
-            "model": labels[names.LABEL_MODEL],
-            "version": labels[names.LABEL_VERSION],
-            "revision": labels[names.LABEL_REVISION],
-            "digest": STAGED["digest"],
-            "phase": "Ready" if ready else "Map",
-            "ready": ready,
-            "load": {"import": 2.0, "map": 0.2, "build": 0.3, "warmUp": 4.0, "total": 6.5} if ready else {},
-        }
-        return json.dumps(said).encode()
+        raw = self._pods.get(pod)
+        return self._workers[pod].status(ready=is_ready(raw)) if raw is not None and _runs(raw) else None
 
     async def step(self) -> bool:
         """Bring the first pod that has somewhere to go one step further. Whether there was one."""
-        pods = await self._admin.list("Pod", self._namespace)
-        self._loading = {raw["metadata"]["name"]: raw for raw in pods if _runs(raw)}
-        for raw in pods:
-            status = self._next(raw)
-            if status is None:
-                continue
-            with suppress(ConflictError):  # someone annotated it, or it goes: look again
-                await self._admin.replace({**raw, "status": {**raw["status"], **status}}, subresource="status")
-            return True
+        self._pods = {raw["metadata"]["name"]: raw for raw in await self._admin.list("Pod", self._namespace)}
+        for name, raw in self._pods.items():
+            status = await self._next(name, raw)
+            if status is not None:
+                with suppress(ConflictError):  # someone annotated it, or it goes: look again
+                    await self._admin.replace({**raw, "status": {**raw["status"], **status}}, subresource="status")
+                return True
+            if await self._follow(name, raw):
+                return True
         return False
 
-    def _next(self, raw: Object) -> Mapping[str, Any] | None:
+    async def _next(self, name: str, raw: Object) -> Mapping[str, Any] | None:
         """The pod's next status: staged and loading, then ready or failed for good."""
-        labels = raw["metadata"]["labels"]
         if "containerStatuses" not in raw["status"]:
-            return _started(raw)
+            worker = self._workers[name] = PlayedWorker(await self._documents(raw), self._failures)
+            return _started(raw, worker.staged)
         if is_ready(raw) or not _runs(raw):
             return None
-        failure = self._failures.get(labels[names.LABEL_VERSION])
+        failure = self._workers[name].failure
         return _ready(raw) if failure is None else _failed(raw, failure)
+
+    async def _follow(self, name: str, raw: Object) -> bool:
+        """Let the worker see its order, and what its mounts show now."""
+        order = raw["metadata"].get("annotations", {}).get(names.ANNOTATION_SWAP)
+        if not order or not is_ready(raw):
+            return False
+        return self._workers[name].follow(order, await self._documents(raw))
+
+    async def _documents(self, raw: Object) -> dict[str, Object]:
+        """What is mounted at /etc/cosyvoice, by key."""
+        labels = raw["metadata"]["labels"]
+        model, revision = labels[names.LABEL_MODEL], labels[names.LABEL_REVISION]
+        documents: dict[str, Object] = {}
+        for name in (names.revision_name(model, revision), names.live_name(model, revision)):
+            mounted = await self._admin.get("ConfigMap", self._namespace, name) or {}
+            documents |= {key: json.loads(text) for key, text in mounted.get("data", {}).items() if key in DOCUMENTS}
+        return documents
 
 
 def _runs(raw: Object) -> bool:
@@ -84,17 +90,17 @@ def _container(name: str, state: Mapping[str, Any], **more: Any) -> dict[str, An
     return {"name": name, **image, "ready": False, "restartCount": 0, "state": state, **more}
 
 
-def _ended(message: Mapping[str, Any]) -> dict[str, Any]:
+def _ended(message: Message) -> dict[str, Any]:
     code = names.WORKER_EXIT_CODES[message["reason"]]
     said = {"exitCode": code, "reason": "Error" if code else "Completed", "message": json.dumps(message)}
     return {"terminated": {**said, "startedAt": _now(), "finishedAt": _now()}}
 
 
-def _started(raw: Object) -> dict[str, Any]:
+def _started(raw: Object, staged: Message) -> dict[str, Any]:
     inits = [
         _container(container["name"], {"running": {}}, ready=True, started=True)
         if container.get("restartPolicy") == "Always"
-        else _container(container["name"], _ended(STAGED), ready=True)
+        else _container(container["name"], _ended(staged), ready=True)
         for container in raw["spec"]["initContainers"]
     ]
     return {
@@ -115,7 +121,7 @@ def _ready(raw: Object) -> dict[str, Any]:
     }
 
 
-def _failed(raw: Object, message: Mapping[str, Any]) -> dict[str, Any]:
+def _failed(raw: Object, message: Message) -> dict[str, Any]:
     """In the back-off after its first end."""
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
     worker = _container(names.WORKER_CONTAINER, waiting, lastState=_ended(message), restartCount=1, started=False)
