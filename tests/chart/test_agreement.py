@@ -67,7 +67,7 @@ def test_every_value_reaches_the_operator(render: Render) -> None:
         "worker_cpu_request": "2",
         "worker_memory_request": "1Gi",
         "worker_memory_limit": "3Gi",
-        "allowed_host_paths": ("/srv/models", "/mnt/a-b"),
+        "allowed_host_paths": ("/srv/models", "/mnt/.a-b"),
     }
 
 

@@ -14,7 +14,7 @@ EVERYTHING: dict[str, Any] = {
         "operator": {"digest": "sha256:" + "ab" * 32},
         "worker": {"repository": "other/worker", "tag": "v7"},
     },
-    "allowHostPaths": ["/srv/models", "/mnt/a-b"],
+    "allowHostPaths": ["/srv/models", "/mnt/.a-b"],
     "extraEnv": [
         {"name": "A", "value": "1"},
         {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
