@@ -88,3 +88,11 @@ def test_file_pages_that_can_be_dropped_do_not_count_as_used(files, membership, 
     files.write(f"{folder}memory.stat", "anon 4000\ninactive_file 5000\nactive_file 1000\nshmem 0")
 
     assert cgroup.memory_used(files.mount, files.membership) == 4000
+
+
+def test_what_the_node_has_available_is_read_from_its_memory_information(tmp_path):
+    file = tmp_path / "meminfo"
+    file.write_text("MemTotal:       24684092 kB\nMemFree:          100 kB\nMemAvailable:   23207168 kB\n")
+
+    assert cgroup.memory_available(file) == 23207168 * 1024
+    assert cgroup.memory_available(tmp_path / "absent") is None

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,8 +117,8 @@ class StageCommand:
         options = ["--config", self.config, "--root", self.root, "--termination-log", self.termination_log]
         return [sys.executable, "-m", "cosyvoice_worker", "stage", *map(str, options)]
 
-    def start(self, *before: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([*before, *self.arguments()], stderr=subprocess.PIPE, text=True)
+    def start(self, *options: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        return subprocess.Popen([*before, *self.arguments(), *options], stderr=subprocess.PIPE, text=True)
 
     def finish(self, process: subprocess.Popen[str]) -> Run:
         _, errors = process.communicate(timeout=120)
@@ -128,7 +129,7 @@ class StageCommand:
 
     def run(self, *before: str) -> Run:
         """Run to the end; `before` is put before the command, `unshare` for example."""
-        return self.finish(self.start(*before))
+        return self.finish(self.start(before=before))
 
 
 @pytest.fixture

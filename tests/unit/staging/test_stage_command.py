@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -141,6 +142,35 @@ def test_a_killed_stager_is_succeeded_by_the_next(stage_command, model):
     assert not (stage_command.root / "incoming.partial").exists()
 
 
+@pytest.mark.parametrize("milliseconds", range(60, 300, 20))
+def test_killed_at_any_moment_it_is_succeeded_by_the_next(stage_command, model, milliseconds):
+    process = stage_command.start()
+    time.sleep(milliseconds / 1000)
+    process.kill()
+    stage_command.finish(process)
+
+    run = stage_command.run()
+
+    assert run.code == 0
+    (version,) = (path for path in stage_command.root.iterdir() if len(path.name) == 64)
+    assert (version / "llm.pt").read_bytes() == (model / "llm.pt").read_bytes()
+    assert not (stage_command.root / "incoming.partial").exists()
+
+
+def test_a_source_that_stands_still_ends_with_69(stage_command, model):
+    add_slow_file(model)
+    process = stage_command.start("--stall-seconds", "1")
+    wait_for(stage_command.root / "incoming.partial" / "CosyVoice-BlankEN" / "added_tokens.json")
+
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGSTOP)
+    run = stage_command.finish(process)
+
+    assert (run.code, run.message["reason"], run.message["retryable"]) == (69, "SourceUnreachable", True)
+    assert run.message["file"] == "CosyVoice-BlankEN/added_tokens.json"
+    assert {path.name for path in stage_command.root.iterdir()} == {".lock"}
+
+
 def test_two_stagers_at_once_stage_once(stage_command):
     stage_command.root.mkdir()
     processes = [stage_command.start() for _ in range(2)]
@@ -172,7 +202,7 @@ def test_a_tmpfs_that_fills_up_in_mid_copy_is_told_and_left_empty(stage_command)
     root = stage_command.root
     command = f'mount -t tmpfs -o nr_inodes=7 none {root} && "$@"; code=$?; ls -A {root} >&2; exit $code'
 
-    process = stage_command.start("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command, "sh")
+    process = stage_command.start(before=["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command, "sh"])
     _, errors = process.communicate(timeout=120)
 
     message = json.loads(stage_command.termination_log.read_text())

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
+from cosyvoice_worker.names import STAGING_PROGRESS
 from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
 from cosyvoice_worker.staging import locks
 from cosyvoice_worker.staging.manifest import MANIFEST_NAME, Manifest
@@ -75,6 +76,7 @@ class Store:
 
     def clear_incoming(self) -> None:
         """Remove what a stager left behind that was killed."""
+        (self.root / STAGING_PROGRESS).unlink(missing_ok=True)
         if self.incoming.exists():
             shutil.rmtree(self.incoming)
 
