@@ -92,9 +92,9 @@ class Cluster:
     async def list(
         self, kind: str, namespace: str | None, *, labels: str | None = None, fields: str | None = None
     ) -> list[Object]:
-        """The objects that match the selectors, in one namespace or (None) in all. Each says its kind."""
+        """The objects that match the selectors, in one namespace or (None) in all. Each says its kind and API."""
         answer = await self._request("get", kind, _path(kind, namespace), label_selector=labels, field_selector=fields)
-        return [{**item, "kind": kind} for item in answer["items"]]
+        return [{**item, "apiVersion": answer["apiVersion"], "kind": kind} for item in answer["items"]]
 
     async def apply(self, manifest: Object, *, dry_run: bool = False) -> None:
         """Server-side apply, as the only manager of the fields in `manifest`."""

@@ -91,7 +91,8 @@ def bar(scene: Scene, entries: Entries, revision: str | None) -> Quarantined | N
     lifted = quarantine.is_lifted(entry, scene.model)
     if not lifted and not quarantine.is_expired(entry, scene.now):
         return entry
-    if scene.observed.carries(revision):  # it is being tried again
+    swapped_in = scene.going is not None and scene.going.revision == revision
+    if swapped_in or scene.observed.carries(revision):  # it is being tried again
         return None
     if lifted:
         return entry if scene.observed.has_pods(entry.revision) else None

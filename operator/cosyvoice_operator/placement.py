@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from cosyvoice_operator import attempt, eligibility, manifests, progress, revision, swapping
 from cosyvoice_operator.api_status import RolloutRecord
 from cosyvoice_operator.assessment import Assessment
@@ -50,7 +52,7 @@ def place(scene: Scene, policy: Policy, wanted: str, lack: Failure | None, *, re
     step = swapping.toward(scene.model, scene.observed, template, record, scene.now)
     if step is None:  # a template that comes back for a swap loads what it did, until a pod has tried the other one
         return replace(placed, current=scene.observed.loads(template)) if swaps else placed
-    tried = replace(record, attempt=step.attempt.number, tries=step.attempt.tries)
+    tried = structs.replace(record, attempt=step.attempt.number, tries=step.attempt.tries)
     return replace(placed, current=step.current, candidate=step.candidate, record=tried, swap=step)
 
 
