@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from cosyvoice_operator import attempt, eligibility, manifests, progress, revision, swapping
+from cosyvoice_operator import assessment, attempt, eligibility, manifests, progress, revision, swapping
 from cosyvoice_operator.api_status import RolloutRecord
 from cosyvoice_operator.assessment import Assessment
 from cosyvoice_operator.condemned import Scene
@@ -58,7 +58,7 @@ def place(scene: Scene, policy: Policy, wanted: str, lack: Failure | None, *, re
 
 def tell(placed: Placement, version: str, verdict: Assessment) -> Assessment:
     """`verdict`, on a rollout that goes on, with what there is to say about the swap."""
-    if not verdict.progressing or verdict.failures:
+    if not verdict.progressing or verdict.failures or verdict.reason == assessment.NO_CAPACITY:
         return verdict
     if placed.swap is not None and not placed.swap.done:
         return replace(verdict, reason=placed.swap.reason, message=f"{version}: {placed.swap.message}")
