@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import prometheus_client
 import pytest
 
 from cosyvoice_operator import names
-from tests.apiserver.deployment_controller import DeploymentController
+from tests.apiserver.deployment_controller import NODES, DeploymentController
 from tests.apiserver.kubelet import Kubelet
 from tests.apiserver.world import World
 
@@ -70,6 +70,17 @@ class Stage:
     async def restart_deployment(self) -> None:
         done = self.world.plane.kubectl("-n", self.world.namespace, "rollout", "restart", "deployment/narrator")
         assert done.returncode == 0, done.stderr
+
+    async def make_node(self, name: str, *, ready: bool) -> None:
+        """A node as its controller reports it. It is there for every namespace, until it is removed."""
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "namespace": ""}}
+        told = {"type": "Ready", "status": "True" if ready else "Unknown", "reason": "NodeStatusUnknown"}
+        told |= {"message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-11-30T12:00:00Z"}
+        await self.world.admin.create(node)
+        found = await self.world.admin.get("Node", "", name)
+        assert found is not None
+        found["metadata"]["namespace"] = ""
+        await self.world.admin.replace({**found, "status": {"conditions": [told]}}, subresource="status")
 
     async def history(self) -> dict[str, tuple[str, str]]:
         """Outcome and digest by version."""
@@ -233,3 +244,25 @@ async def test_a_pin_goes_back_by_hand_and_taking_it_away_returns(stage: Stage) 
     assert (pinned["reason"], pinned["activeVersion"], pinned["observedRollbackTo"]) == ("Pinned", "v1", first)
     assert (returned["reason"], returned["activeVersion"]) == ("Ready", "v3")
     assert "observedRollbackTo" not in returned
+
+
+@pytest.mark.parametrize("ready", [True, False])
+async def test_a_version_is_not_blamed_for_a_node_that_is_down(stage: Stage, ready: bool) -> None:
+    await stage.serve_v1()
+    await stage.apply("v2")
+    await stage.play(until=lambda status: status["reason"] == "Loading")
+    stage.world.now += timedelta(minutes=11)
+    try:
+        for name in NODES:
+            await stage.make_node(name, ready=ready)
+        await stage.world.one_pass()
+    finally:
+        for name in NODES:
+            await stage.world.admin.delete("Node", "", name)
+
+    status = await stage.world.status()
+    if ready:
+        assert (status["reason"], status["quarantine"][0]["reason"]) == ("RollingBack", "ProgressDeadlineExceeded")
+    else:
+        assert (status["reason"], "quarantine" in status) == ("NodeNotReady", False)
+        assert "Kubelet stopped posting node status" in status["message"]
