@@ -28,7 +28,9 @@ def _of(model: Model, observed: Observed, decision: Decision, placed: Placement,
     configs = {stored.revision: stored.config for stored in observed.revisions}
     if placed.revision not in templates:
         resolved = revision.resolve(model.spec, policy)
-        templates[placed.revision] = manifests.pod_template(model.name, placed.revision, resolved)
+        templates[placed.revision] = _template_that_runs(observed, placed.revision) or manifests.pod_template(
+            model.name, placed.revision, resolved
+        )
         created = manifests.config_map(model.identity, placed.revision, resolved, templates[placed.revision])
         configs[placed.revision] = created["data"][names.KEY_CONFIG]
         yield created
@@ -38,6 +40,17 @@ def _of(model: Model, observed: Observed, decision: Decision, placed: Placement,
     yield from _front(model)
     if template is not None:
         yield _deployment(model, observed, decision, template)
+
+
+def _template_that_runs(observed: Observed, revision: str) -> Manifest | None:
+    """The template of a revision whose ConfigMap was deleted, as the Deployment still has it.
+
+    Rendered anew it would be another one where the operator's defaults have changed since, and pods would be replaced.
+    """
+    workload = observed.workload
+    if workload is None or workload.carrier != revision or not workload.pod_template:
+        return None
+    return dict(workload.pod_template)
 
 
 def _live(model: Model, observed: Observed, placed: Placement, configs: dict[str, str]) -> Iterator[Manifest]:

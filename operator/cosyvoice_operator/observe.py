@@ -167,7 +167,14 @@ def _workload(raw: Object) -> Workload:
         create_failure=failure.get("message") if failed else None,
         create_failure_since=_time(failure.get("lastTransitionTime")) if failed else None,
         annotations=dict(metadata.get("annotations") or {}),
+        pod_template=_without_creation_time(spec["template"]),
     )
+
+
+def _without_creation_time(template: Object) -> Object:
+    """The template without the field that the API server puts into it, empty, and takes from nobody."""
+    metadata = {name: value for name, value in template["metadata"].items() if name != "creationTimestamp"}
+    return {**template, "metadata": metadata}
 
 
 def _replica_set(raw: Object) -> ReplicaSet:

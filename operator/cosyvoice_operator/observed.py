@@ -59,6 +59,7 @@ class Workload:
     create_failure_since: datetime | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)  # of its pod template, whoever set them
     template: str | None = None
+    pod_template: Mapping[str, Any] = field(repr=False, default_factory=dict)  # as it stands
 
     @property
     def carrier(self) -> str | None:

@@ -197,6 +197,22 @@ async def test_what_is_deleted_by_hand_comes_back_as_it_was(world: World) -> Non
     assert (await world.child("Deployment"))["spec"]["template"] == before["spec"]["template"]
 
 
+async def test_a_deleted_revision_comes_back_as_it_runs_whatever_the_defaults_are_by_now(world: World) -> None:
+    await world.apply()
+    await world.settle()
+    before = await world.child("Deployment")
+    revision = (await world.status())["targetRevision"]
+
+    world.restart(Policy(worker_image="worker:2", device="cuda", stage_memory="1Gi"))
+    await world.admin.delete("ConfigMap", world.namespace, f"narrator-{revision}")
+    await world.settle()
+
+    after = await world.child("Deployment")
+    assert after["spec"] == before["spec"]
+    stored = json.loads((await world.child("ConfigMap", f"narrator-{revision}"))["data"]["template.json"])
+    assert stored["spec"]["containers"][0]["image"] == "worker:1"
+
+
 async def test_what_others_add_is_left_alone(world: World) -> None:
     await world.apply()
     await world.settle()
