@@ -17,10 +17,11 @@ from types import TracebackType
 from typing import IO, Self
 
 END_SECONDS = 5.0
-# One line for each event of a watch: the pod's name, then the ids of its containers that have ended.
+# One line for each event of a watch: the pod's name, then the ids of its init containers that have ended. (With `range`
+# in it kubectl ends the watch after the first event.)
+_INIT = ".status.initContainerStatuses[*]"
 PODS = (
-    '{.metadata.name}{range .status.initContainerStatuses[*]}{" "}{.state.terminated.containerID}'
-    '{" "}{.lastState.terminated.containerID}{end}{"\\n"}'
+    f'{{.metadata.name}} {{{_INIT}.state.terminated.containerID}} {{{_INIT}.lastState.terminated.containerID}}{{"\\n"}}'
 )
 
 
