@@ -228,3 +228,10 @@ def test_helm_is_pinned_by_its_hash() -> None:
 
     assert required == [("helm.sh/helm/v4", HELM.flags[1].rpartition("=")[2])]
     assert f"helm.sh/helm/v4 {required[0][1]} h1:" in (HELM.directory / "go.sum").read_text()
+
+
+@pytest.mark.parametrize("page", ["docs/install.md", "examples/narrator-full.yaml"])
+def test_pages_name_the_images_of_this_version(page: str) -> None:
+    named = re.findall(r"/cosyvoice-(?:operator|worker):(\S+)", (ROOT / page).read_text())
+
+    assert set(named) == {__version__}
