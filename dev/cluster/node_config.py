@@ -122,10 +122,11 @@ def kubelet(node: Node, machine: Machine) -> dict[str, Any]:
         # Images are imported, not pulled: none may be collected. A full disk is the developer's to see to.
         "evictionHard": {"memory.available": "50Mi"},
         "imageGCHighThresholdPercent": 100,
-        # For tests: crash loops, status and leases in seconds instead of minutes.
+        # For tests: crash loops, status, leases and what volumes hold in seconds instead of minutes.
         "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
         "nodeStatusUpdateFrequency": "4s",
         "nodeStatusReportFrequency": "20s",
         "nodeLeaseDurationSeconds": 20,
         "syncFrequency": "10s",
+        "volumeStatsAggPeriod": "10s",
     }
