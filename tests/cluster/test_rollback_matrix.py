@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
+from cosyvoice_worker.faults.copy import Copy
+from cosyvoice_worker.faults.files import digest_of
 from cosyvoice_worker.outcome import Reason
+from cosyvoice_worker.staging.selection import select
 from dev.audit import AuditLog
 from dev.playground import Playground
 from dev.waiting import wait_for
@@ -61,11 +64,21 @@ MATRIX = [
 ]
 
 
+@pytest.fixture(scope="session")
+def original_digest(weights: Path, tiny_path: str) -> str:
+    """The digest of the model that the bad ones are copies of."""
+    files = tuple(select(weights / tiny_path, boundary=Path("/")))
+    return digest_of(Copy(good=files, directory=weights))
+
+
 @pytest.fixture(scope="module")
 def served_by(shared_playground: Playground, good_paths: tuple[str, ...]) -> Callable[[str], Served]:
-    """The model that rolls out by the given strategy, serving a good version."""
+    """The model that rolls out by the given strategy, serving a good version.
+
+    None of its versions is the original of the bad ones: what a pod has staged it takes for what its digest says.
+    """
     models = {
-        strategy: Served(shared_playground, name=strategy.lower(), strategy=strategy, paths=good_paths)
+        strategy: Served(shared_playground, name=strategy.lower(), strategy=strategy, paths=good_paths[1:])
         for strategy in STRATEGIES
     }
 
@@ -81,6 +94,7 @@ def test_a_bad_version_costs_nobody_a_word(
     *,
     served_by: Callable[[str], Served],
     bad_path: Callable[[str], str],
+    original_digest: str,
     audit_log: AuditLog,
     tmp_path: Path,
     record_property: Callable[[str, object], None],
@@ -93,7 +107,7 @@ def test_a_bad_version_costs_nobody_a_word(
 
     with model.calls(tmp_path) as traffic:
         traffic.wait_for_version(good)
-        apply_bad(model, case, bad_path(case.fault), before["staged"]["digest"])
+        apply_bad(model, case, bad_path(case.fault), original_digest)
         status = model.wait_reason("RolledBack")
         record_property("back_after_seconds", round(time.monotonic() - began, 1))
 
@@ -117,9 +131,9 @@ def test_a_bad_version_costs_nobody_a_word(
     model.check(traffic, good, better)
 
 
-def apply_bad(model: Served, case: Case, path: str, good_digest: str) -> None:
-    """Apply the model with the fault."""
-    source = {"source": {"uri": f"pvc://voices/{path}", "digest": good_digest}} if case.fault == "flipped-bit" else {}
+def apply_bad(model: Served, case: Case, path: str, digest: str) -> None:
+    """Apply the model with the fault; `digest` is that of the model that the fault was made in."""
+    source = {"source": {"uri": f"pvc://voices/{path}", "digest": digest}} if case.fault == "flipped-bit" else {}
     model.apply(f"bad-{case.fault}", path=path, **case.spec, **source)
 
 
