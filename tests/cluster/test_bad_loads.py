@@ -47,9 +47,8 @@ CASES = [
     Case(
         "out-of-memory",
         Reason.OUT_OF_MEMORY,
-        r"loading hift\.pt \(\d+ bytes\) asks for 1152921504606846976 bytes of memory, which are not to be had: raise "
-        r"the memory limit of the worker container, or copy the file again if that is no size it can have "
-        r"\(actual 1152921504606846976 bytes asked for, {place}\)",
+        r"loading hift\.pt \(\d+ bytes\) asks for more memory than is to be had: raise the memory limit of the worker "
+        r"container, or copy the file again if it should not need so much \({place}\)",
     ),
     Case(
         "crash-by-signal",

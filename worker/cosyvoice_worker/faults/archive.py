@@ -15,24 +15,19 @@ _EXTRA_HEADER = struct.Struct("<2sH")
 _PADDING = b"FB"  # as PyTorch calls the extra field that it pads with
 
 
-def rewrite(source: Path, target: Path, instructions: bytes = b"", claimed_bytes: int | None = None) -> None:
+def rewrite(source: Path, target: Path, instructions: bytes) -> None:
     """Write `target` like `source`, but with `instructions` at the beginning of its pickle.
 
     The pickle machine runs them, leaves what they built below the checkpoint on its stack, and forgets it at the end.
-    `claimed_bytes`: what the archive's directory says that its pickle unpacks to.
     """
     with zipfile.ZipFile(source) as good, zipfile.ZipFile(target, "w") as bad:
         for member in good.infolist():
             content = good.read(member)
             info = zipfile.ZipInfo(member.filename)
-            is_pickle = member.filename.endswith(PICKLE)
-            if is_pickle:
+            if member.filename.endswith(PICKLE):
                 content = content[:PROTOCOL_BYTES] + instructions + content[PROTOCOL_BYTES:]
-                info.compress_type = zipfile.ZIP_STORED if claimed_bytes is None else zipfile.ZIP_DEFLATED
             info.extra = _padding(bad, info)
             bad.writestr(info, content)
-            if is_pickle and claimed_bytes is not None:
-                info.file_size = claimed_bytes  # the directory is written last, from these
 
 
 def _padding(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -19,7 +19,7 @@ from cosyvoice_worker.faults.files import HIFT
 SLOW_KEYS = 50_000  # half a minute on a core that has nothing else to do
 ENDLESS_KEYS = 1_000_000  # 400 times as long: hours
 NESTED_TUPLES = 1_000_000
-CLAIMED_BYTES = 2**60
+ASKED_BYTES = 2**60
 
 # CPython's hash of an integer is its remainder by this prime (on 64 bits), so all its multiples collide.
 _HASH_MODULUS = 2**61 - 1
@@ -46,18 +46,21 @@ def crash(copy: Copy) -> Damage:
 
 
 def take_all_memory(copy: Copy) -> Damage:
-    """A record that says it unpacks to more memory than there is. The allocation is refused: no node suffers."""
-    return _craft(copy, b"", f"claims that its pickle unpacks to {CLAIMED_BYTES} bytes", claimed_bytes=CLAIMED_BYTES)
+    """An empty array of more bytes than there are. The allocation is refused: no node suffers."""
+    size = pickle.LONG1 + bytes([_KEY_BYTES]) + ASKED_BYTES.to_bytes(_KEY_BYTES, "little")
+    # Among the few things that loading without running code may make are arrays of bytes.
+    instructions = pickle.GLOBAL + b"builtins\nbytearray\n" + size + pickle.TUPLE1 + pickle.REDUCE
+    return _craft(copy, instructions, f"asks for an array of {ASKED_BYTES} bytes first")
 
 
-def _craft(copy: Copy, instructions: bytes, what: str, claimed_bytes: int | None = None) -> Damage:
+def _craft(copy: Copy, instructions: bytes, what: str) -> Damage:
     import torch  # noqa: PLC0415 - a command line has to be wrong without it
 
     state = tensors.read(copy, HIFT)
     with tempfile.TemporaryDirectory(dir=copy.directory) as scratch:
         plain = Path(scratch) / HIFT
         torch.save(state, plain)  # whichever of its formats the good file has
-        rewrite(plain, copy.new(HIFT), instructions, claimed_bytes)
+        rewrite(plain, copy.new(HIFT), instructions)
     return Damage(file=HIFT, what=what)
 
 

@@ -82,6 +82,8 @@ def _load(path: Path, *, mmap: bool) -> object:
         raise fail(
             Reason.INCOMPATIBLE_MODEL, Phase.MAP, message, file=path.name, expected="a dict of tensors"
         ) from error
+    except MemoryError as error:
+        raise _no_memory(path, "") from error
     except Exception as error:
         # A damaged file ends in whatever the reader of torch stumbles over: struct.error, TypeError, AssertionError …
         if os.strerror(errno.ENOMEM) in str(error):
@@ -119,15 +121,15 @@ def _corrupt(path: Path, reason: Reason, what: str) -> WorkerError:
 
 
 def _no_memory(path: Path, words: str) -> WorkerError:
-    """What PyTorch says when it cannot map a file or allocate: the latter with the number of bytes."""
+    """What PyTorch says when it cannot map a file or allocate, with the number of bytes if it tells one."""
     size = path.stat().st_size
     asked = _ASKED_FOR.search(words)
-    bytes_asked = size if asked is None else int(asked[1])
+    what = "more memory than is" if asked is None else f"{asked[1]} bytes of memory, which are not"
     message = (
-        f"loading {path.name} ({size} bytes) asks for {bytes_asked} bytes of memory, which are not to be had: raise "
-        "the memory limit of the worker container, or copy the file again if that is no size it can have"
+        f"loading {path.name} ({size} bytes) asks for {what} to be had: raise the memory limit of the worker "
+        "container, or copy the file again if it should not need so much"
     )
-    actual = f"{bytes_asked} bytes asked for"
+    actual = None if asked is None else f"{asked[1]} bytes asked for"
     return fail(Reason.OUT_OF_MEMORY, Phase.MAP, message, file=path.name, actual=actual)
 
 
