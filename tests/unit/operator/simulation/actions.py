@@ -134,6 +134,15 @@ def _fate(world: World, version: str, fates: tuple[str, ...]) -> None:
     world.set_fates(version, tuple(map(Fate, fates)))
 
 
+def _other_bytes(world: World, version: str) -> None:
+    """Someone writes other weights under the same version."""
+    world.changes.append(version)
+
+
+def _room(world: World, room: bool) -> None:
+    world.kubelets.nodes.room = room
+
+
 def _slots(world: World, node: str, count: int) -> None:
     world.kubelets.nodes.slots[node] = count
 
@@ -217,6 +226,8 @@ _ACTIONS: dict[str, Callable[..., None]] = {
     "set-image": _set_image,
     "pause-deployment": _pause_deployment,
     "fate": _fate,
+    "other-bytes": _other_bytes,
+    "room": _room,
     "slots": _slots,
     "quota": _quota,
     "node": _node,

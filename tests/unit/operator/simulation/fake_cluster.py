@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -168,9 +169,20 @@ class FakeCluster:
 
 
 def _title(raw: Object) -> str:
-    """What tells an object from others. An event's name is chosen by chance."""
-    title: str = raw["reason"] if raw["kind"] == "Event" else raw["metadata"]["name"]
-    return title
+    """What tells a write from others. An event's name is chosen by chance."""
+    name: str = raw["reason"] if raw["kind"] == "Event" else raw["metadata"]["name"]
+    if raw["kind"] == "Pod":
+        return f"{name}: {' '.join(raw['metadata']['annotations'].values())}"
+    if names.KEY_CURRENT in raw.get("data", {}):
+        return f"{name}: {', '.join(f'{key} {_revision(text)}' for key, text in raw['data'].items())}"
+    if raw["kind"] == names.KIND:
+        return f"{name}: {raw['status'].get('reason')}"
+    return name
+
+
+def _revision(document: str) -> str:
+    revision: str = json.loads(document)["revision"]
+    return revision
 
 
 def _error(fault: Fault, what: str) -> BaseException:

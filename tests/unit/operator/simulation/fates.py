@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass
+from typing import Any
 
 
 class Fate(enum.StrEnum):
@@ -34,15 +35,19 @@ class End:
     kubelet: str = "Error"
     reason: str | None = None
     retryable: bool = False
+    digest: str | None = None
 
     def message(self, phase: str) -> str:
         """The termination message."""
         if self.reason is None:
             return ""
-        said = {"schema": 1, "reason": self.reason, "phase": phase, "retryable": self.retryable}
+        said: dict[str, Any] = {"schema": 1, "reason": self.reason, "phase": phase, "retryable": self.retryable}
+        if self.digest is not None:
+            said |= {"digest": self.digest, "bytes": 1000, "elapsedSeconds": 3.0}
         return json.dumps(said | {"message": f"{phase} ended with {self.reason}"})
 
 
+OTHER_BYTES = End(65, reason="DigestMismatch")
 STAGED = End(0, "Completed", "Staged")
 STAGE_ENDS = {
     Fate.CORRUPT: End(65, reason="DigestMismatch"),

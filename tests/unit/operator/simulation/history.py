@@ -16,7 +16,7 @@ BAD = (
     "image", "config", "mount",
 )  # fmt: skip
 WAITS = (0, 0, 1, 2, 5, 9, 20, 60, 150, 700)
-STRATEGIES = ("RollingUpdate", "RollingUpdate", "Replace")
+STRATEGIES = ("RollingUpdate", "RollingUpdate", "Replace", "HotSwap", "HotSwap", "Auto")
 
 Fates = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -126,6 +126,8 @@ def _cluster(dice: random.Random) -> tuple[Any, ...]:
             ("quota", dice.choice((1, 2, 3, None))),
             ("node", node, False),
             ("node", node, True),
+            ("room", dice.random() < 0.5),
+            ("other-bytes", dice.choice(VERSIONS)),
         )
     )
 

@@ -7,22 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cosyvoice_operator import api, names, revision
-from tests.unit.operator.simulation.deployments import ready_since
+from tests.unit.operator.simulation.broken import BrokenInvariantError
+from tests.unit.operator.simulation.deployments import is_active
 from tests.unit.operator.simulation.fates import EXTERNAL, WORKING
 from tests.unit.operator.simulation.store import MODEL, Object, label_of
+from tests.unit.operator.simulation.swap_rules import SwapRules
 
 if TYPE_CHECKING:
     from tests.unit.operator.simulation.world import World
 
 _HELD = frozenset({"Paused", "InvalidSpec", "NameConflict", "WaitingForDeletion"})
-
-
-class BrokenInvariantError(AssertionError):
-    """The operator did what it never may. The name of the rule comes first."""
-
-    def __init__(self, rule: str, what: str) -> None:
-        super().__init__(f"{rule}: {what}")
-        self.rule = rule
 
 
 class Invariants:
@@ -35,12 +29,14 @@ class Invariants:
         self._templates: dict[str, str] = {}  # by revision, of the stored ones
         self._condemned: dict[str, Object] = {}  # the latest entry of each revision in status.quarantine
         self._uid: str | None = None
+        self._swaps = SwapRules(world, self._check_quarantine)
 
     def on_model(self, raw: Object | None) -> None:
         self._model = raw
         self._ready = self._ready_now()
         if raw is not None and raw["metadata"]["uid"] != self._uid:
             self._uid = raw["metadata"]["uid"]
+            self._swaps.proven.clear()
             self._templates, self._condemned = {}, {}
 
     def on_write(self, verb: str, raw: Object) -> None:
@@ -51,6 +47,11 @@ class Invariants:
             self._deployed(raw)
         elif kind == "ConfigMap" and names.KEY_TEMPLATE in raw.get("data", {}):
             self._stored(raw)
+        elif kind == "ConfigMap" and names.KEY_CURRENT in raw.get("data", {}):
+            self._ready_now()
+            self._swaps.on_live(raw)
+        elif kind == "Pod":
+            self._swaps.on_order(raw["metadata"]["name"], raw["metadata"]["annotations"][names.ANNOTATION_SWAP])
         elif kind == names.KIND:
             self._told(raw["status"])
 
@@ -74,11 +75,20 @@ class Invariants:
     def _deleted(self, raw: Object) -> None:
         if raw["kind"] != "ConfigMap":
             raise BrokenInvariantError("only history is pruned", f"delete of {raw['kind']} {raw['metadata']['name']}")
+        if names.KEY_TEMPLATE not in raw["data"]:
+            self._live_deleted(raw)
+            return
         gone = label_of(raw, names.LABEL_REVISION)
         if self._ready_now().get(gone):
             raise BrokenInvariantError("the serving revision stays", f"{gone} is deleted and serves")
         if who := [name for name, named in self._named().items() if gone in named]:
             raise BrokenInvariantError("a named revision stays", f"{gone} is deleted, and named by {', '.join(who)}")
+
+    def _live_deleted(self, raw: Object) -> None:
+        template = raw["metadata"]["name"].removeprefix(f"{MODEL}-").removesuffix("-live")
+        using = [name for name in ("the Deployment", "a ReplicaSet", "a pod") if template in self._named()[name]]
+        if using:
+            raise BrokenInvariantError("a named revision stays", f"what {using[0]} of {template} loads is deleted")
 
     def _named(self) -> dict[str, set[str]]:
         """By what names it: the revisions that have to be kept."""
@@ -93,11 +103,10 @@ class Invariants:
         named["a ReplicaSet"] = {
             label_of(raw, names.LABEL_REVISION) for raw in store.all("ReplicaSet") if raw["spec"]["replicas"]
         }
-        named["a pod"] = {
-            label_of(raw, names.LABEL_REVISION)
-            for raw in store.all("Pod")
-            if "deletionTimestamp" not in raw["metadata"] and raw["status"].get("phase") != "Failed"
-        }
+        alive = [raw for raw in store.all("Pod") if is_active(raw)]
+        named["a pod"] = {label_of(raw, names.LABEL_REVISION) for raw in alive} | set(self._world.served())
+        for template in named["the Deployment"] | named["a pod"]:
+            named[f"the live documents of {template}"] = self._swaps.documents(template)
         return named
 
     # ----- what is stored and deployed --------------------------------------------------------------------------------
@@ -122,12 +131,12 @@ class Invariants:
         live = store.get("Deployment", MODEL)
         if model is None or (live is not None and _revision(live["spec"]["template"]) == target):
             return
-        self._check_quarantine(model, target)
+        self._check_quarantine(target)
         self._check_told(model, target)
 
-    def _check_quarantine(self, model: Object, target: str) -> None:
-        entry = self._condemned.get(target)
-        if entry is None or _is_asked_for(model, entry, target):
+    def _check_quarantine(self, target: str) -> None:
+        entry, model = self._condemned.get(target), self._model
+        if entry is None or model is None or _is_asked_for(model, entry, target):
             return
         until = entry.get("retryAfter")
         if until is None or datetime.fromisoformat(until) > self._world.now:
@@ -141,7 +150,11 @@ class Invariants:
             told = status.get("targetRevision") == wanted
         else:
             quarantined = {entry["revision"] for entry in status.get("quarantine", ())}
-            told = wanted in quarantined or status.get("reason") in _HELD
+            rollout = status.get("rollout", {})
+            swaps = rollout.get("revision") == wanted and rollout.get("strategy") == "HotSwap"
+            is_home = target in {status.get("lastGoodTemplate"), status.get("lastGoodRevision")}
+            in_place = is_home and (swaps or wanted == status.get("lastGoodRevision"))
+            told = wanted in quarantined or status.get("reason") in _HELD or in_place
         if not told:
             raise BrokenInvariantError("status comes first", f"{target} is deployed, wanted is {wanted}: not in status")
 
@@ -168,7 +181,8 @@ class Invariants:
         if entry["revision"] == status.get("lastGoodRevision"):
             raise BrokenInvariantError("good is not condemned", f"{entry['revision']}: {entry.get('reason')}")
         fates = self._world.ever.get(entry["version"], WORKING)
-        if not fates - WORKING - EXTERNAL and not self._world.crashes:
+        others = self._world.crashes or entry["version"] in self._world.changes
+        if not fates - WORKING - EXTERNAL and not others:
             raise BrokenInvariantError("others' faults condemn nobody", f"{entry['version']}: {entry.get('reason')}")
 
     def _serves(self, target: str | None, replicas: int) -> bool:
@@ -181,11 +195,11 @@ class Invariants:
         return replicas
 
     def _ready_now(self) -> dict[str, int]:
+        """How many ready pods serve each revision."""
         ready: dict[str, int] = {}
-        for pod in self._world.store.all("Pod"):
-            if ready_since(pod) is not None:
-                target = label_of(pod, names.LABEL_REVISION)
-                ready[target] = ready.get(target, 0) + 1
+        for target in self._world.served():
+            ready[target] = ready.get(target, 0) + 1
+        self._swaps.proven |= ready.keys()
         return ready
 
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from cosyvoice_operator import names
 from tests.unit.operator.simulation import swaps
-from tests.unit.operator.simulation.fates import DEATH, FLAKY_TRIES, LOAD_ENDS, STAGE_ENDS, STAGED, End, Fate
+from tests.unit.operator.simulation.fates import (
+    DEATH,
+    FLAKY_TRIES,
+    LOAD_ENDS,
+    OTHER_BYTES,
+    STAGE_ENDS,
+    STAGED,
+    End,
+    Fate,
+)
 from tests.unit.operator.simulation.pods import Document, Run, status_of
 from tests.unit.operator.simulation.store import MODEL, NAMESPACE, Object, Store, label_of, timestamp
 
@@ -19,7 +28,6 @@ REFRESH_EVERY = timedelta(seconds=60)
 LONGEST_BACKOFF = 300
 TOLERATION = timedelta(seconds=300)  # of a pod to its node's silence
 MOST_RESTARTS = 6  # so that a history ends: what failed so often is left lying
-ORDER = f"{names.GROUP}/swap"
 
 
 @dataclass
@@ -32,12 +40,17 @@ class Nodes:
 
 
 class Kubelets:
-    """`fate` says what becomes of the pod `ordinal` of a version; `evict` deletes a pod."""
+    """`fate` tells how the pod `ordinal` of a version fares, `digest` what its source has; `evict` deletes a pod."""
 
     def __init__(
-        self, store: Store, fate: Callable[[str, int], Fate], evict: Callable[[Object, datetime], None]
+        self,
+        store: Store,
+        fate: Callable[[str, int], Fate],
+        digest: Callable[[str], str],
+        evict: Callable[[Object, datetime], None],
     ) -> None:
         self._store = store
+        self._digest = digest
         self._fate = fate
         self._evict = evict
         self._ordinals: dict[str, int] = {}
@@ -110,7 +123,7 @@ class Kubelets:
         if pod["spec"]["nodeName"] in self.nodes.down:
             return None
         phase = "Ready" if run.place == "ready" else "Map"
-        engine = {"revision": run.loads.revision, "version": run.loads.version, "swap": swaps.told(run)}
+        engine = {"revision": run.loads.revision, "digest": run.digest, "swap": swaps.told(run)}
         return json.dumps({"schema": 1, "phase": phase, "load": {"map": 1.0, "total": 4.0}, **engine}).encode()
 
     def _schedule(self, pod: Object, now: datetime) -> None:
@@ -137,28 +150,30 @@ class Kubelets:
     def _work(self, pod: Object, run: Run, now: datetime) -> None:
         """What is due in a pod whose node works."""
         if run.place == "mounting" or (run.refresh_at is not None and run.refresh_at <= now):
-            self._mount(pod, run, now)
+            self._mount(pod, run)
         elif _order(pod) != run.order:
             run.refresh_at = min(run.refresh_at or now + REFRESH_AFTER, now + REFRESH_AFTER)
+        elif run.refresh_at is None and self._live(pod) != run.live:
+            run.refresh_at = now + REFRESH_EVERY
         swaps.take(run, now, room=self.nodes.room)
         if run.swap is not None and run.swap.due is not None and run.swap.due <= now:
-            swaps.move(run, self._fate(run.swap.document.version, run.ordinal), now)
+            version = run.swap.document.version
+            swaps.move(run, self._fate(version, run.ordinal), self._digest(version), now)
         if run.due is not None and run.due <= now:
             self._move(pod, run, now)
 
-    def _mount(self, pod: Object, run: Run, now: datetime) -> None:
+    def _mount(self, pod: Object, run: Run) -> None:
         """Bring the pod's configuration: the documents of its live ConfigMap, its own one, and its order."""
-        template = label_of(pod, names.LABEL_REVISION)
-        own = Document(template, label_of(pod, names.LABEL_VERSION))
-        live = self._store.get("ConfigMap", names.live_name(MODEL, template))
-        found = (
-            [json.loads(live["data"][key]) for key in ("current.json", "candidate.json") if key in live["data"]]
-            if live
-            else []
-        )
-        run.mounted = (*(Document(entry["revision"], entry["version"]) for entry in found), own)
-        run.order = _order(pod)
-        run.refresh_at = now + REFRESH_EVERY if live else None
+        own = Document(label_of(pod, names.LABEL_REVISION), label_of(pod, names.LABEL_VERSION))
+        run.live = self._live(pod)
+        texts = [run.live[key] for key in (names.KEY_CURRENT, names.KEY_CANDIDATE) if key in run.live]
+        run.mounted = (*map(_document, texts), own)
+        run.order, run.refresh_at = _order(pod), None
+
+    def _live(self, pod: Object) -> Object:
+        """What the live ConfigMap of the pod's template has."""
+        live = self._store.get("ConfigMap", f"{MODEL}-{label_of(pod, names.LABEL_REVISION)}-live")
+        return live["data"] if live else {}
 
     def _move(self, pod: Object, run: Run, now: datetime) -> None:
         loads = run.loads or (run.mounted[0] if run.mounted else None)
@@ -171,13 +186,13 @@ class Kubelets:
                 run.stage.restarts += run.place == "stage-backoff"
                 run.loads = run.staged = run.mounted[0]
                 self._enter(run, "staging", now, STAGE)
-            case "staging" if (end := STAGE_ENDS.get(fate)) is not None:
+            case "staging" if (end := self._stage_end(run, fate)) is not None:
                 run.stage.ends(end, now)
-                run.loads = None
                 self._back_off(run, "stage-backoff", run.stage.restarts, now)
             case "staging":
-                run.stage.ends(STAGED, now)
-                run.has.add(run.mounted[0].revision if run.loads is None else run.loads.revision)
+                run.digest = self._digest(run.loads.version)
+                run.stage.ends(replace(STAGED, digest=run.digest), now)
+                run.has.add(run.loads.revision)
                 self._enter(run, "loading", now, LOAD)
             case "worker-backoff":
                 run.worker.restarts += 1
@@ -189,6 +204,13 @@ class Kubelets:
             case _:  # ready, and it dies
                 self._end_worker(run, DEATH, now)
         self._report(pod, run)
+
+    def _stage_end(self, run: Run, fate: Fate) -> End | None:
+        """How staging ends, unless well."""
+        document = run.loads
+        if document is not None and document.pin not in {None, self._digest(document.version)}:
+            return OTHER_BYTES
+        return STAGE_ENDS.get(fate)
 
     def _load(self, run: Run, fate: Fate, now: datetime) -> None:
         end = LOAD_ENDS.get(fate)
@@ -226,8 +248,13 @@ class Kubelets:
         self._store.put({**pod, "status": status_of(pod, run, up=up, waiting=waiting)})
 
 
+def _document(text: str) -> Document:
+    said = json.loads(text)
+    return Document(said["revision"], said["version"], said["source"]["digest"])
+
+
 def _order(pod: Object) -> str | None:
-    order: str | None = pod["metadata"].get("annotations", {}).get(ORDER)
+    order: str | None = pod["metadata"].get("annotations", {}).get(names.ANNOTATION_SWAP)
     return order
 
 

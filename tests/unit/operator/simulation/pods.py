@@ -17,6 +17,7 @@ class Document:
 
     revision: str
     version: str
+    pin: str | None = None  # the digest that it is held to
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Swap:
     due: datetime | None = None
     end: End | None = None
     room: bool = False
+    digest: str | None = None
 
 
 @dataclass
@@ -58,11 +60,13 @@ class Run:
     stage: Container = field(default_factory=Container)
     worker: Container = field(default_factory=Container)
     mounted: tuple[Document, ...] = ()
+    live: Object = field(default_factory=dict)  # the texts of those that may change
     order: str | None = None
     refresh_at: datetime | None = None
     staged: Document | None = None  # by `stage`, when the pod began
     has: set[str] = field(default_factory=set)  # every revision that was staged since
     loads: Document | None = None  # what the worker loads, or has loaded
+    digest: str | None = None  # of what was staged last
     swap: Swap | None = None
 
     @property

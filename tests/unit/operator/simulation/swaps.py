@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.unit.operator.simulation.fates import FLAKY_TRIES, LOAD_ENDS, STAGE_ENDS, End, Fate
+from tests.unit.operator.simulation.fates import FLAKY_TRIES, LOAD_ENDS, OTHER_BYTES, STAGE_ENDS, End, Fate
 from tests.unit.operator.simulation.pods import Document, Run, Swap
 
 STAGE, LOAD, BREAKER = timedelta(seconds=3), timedelta(seconds=4), timedelta(seconds=30)
@@ -28,15 +28,17 @@ def take(run: Run, now: datetime, *, room: bool) -> None:
         _fail(run.swap, NO_ROOM)
 
 
-def move(run: Run, fate: Fate, now: datetime) -> None:
-    """The next step of the swap: `fate` is that of what it loads."""
+def move(run: Run, fate: Fate, digest: str, now: datetime) -> None:
+    """The next step of the swap: `fate` is that of what it loads, `digest` what its source holds."""
     swap = run.swap
     if swap is None or run.place != "ready":
         return
     if swap.state == "Staging":
-        if (end := STAGE_ENDS.get(fate)) is not None:
+        changed = swap.document.pin not in {None, digest}
+        if (end := OTHER_BYTES if changed else STAGE_ENDS.get(fate)) is not None:
             _fail(swap, end)
             return
+        swap.digest = digest
         run.has.add(swap.document.revision)
         swap.state, swap.due = "Loading", now + (BREAKER if fate is Fate.HANG else LOAD)
         return
@@ -46,7 +48,7 @@ def move(run: Run, fate: Fate, now: datetime) -> None:
         _fail(swap, end)
         return
     swap.state, swap.due = "Switched", None
-    run.loads = swap.document
+    run.loads, run.digest = swap.document, swap.digest
     if fate is Fate.DIES:
         run.due = now + LOAD
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cosyvoice_operator import names
-from tests.unit.operator.simulation.deployments import Deployments
+from tests.unit.operator.simulation.deployments import Deployments, ready_since
 from tests.unit.operator.simulation.fake_cluster import FakeCluster, Witness
 from tests.unit.operator.simulation.fates import Fate
 from tests.unit.operator.simulation.kubelet import Kubelets
@@ -49,6 +50,7 @@ class World:
         self.fates: dict[str, tuple[Fate, ...]] = {}
         self.ever: dict[str, set[Fate]] = {}  # every fate that a version ever had
         self.crashes = 0  # that were nobody's fate
+        self.changes: list[str] = []  # versions whose source got other bytes
         self.tampered = False  # someone changed the Deployment's template by hand, and no ReplicaSet was made of it yet
         self.lost_revisions: set[str] = set()  # that someone deleted by hand
         self.log: list[tuple[datetime, str]] = []
@@ -56,7 +58,7 @@ class World:
         self.pace = pace
         self.store = Store(lambda: self.now, self._notify)
         self.deployments = Deployments(self.store, self._new_set)
-        self.kubelets = Kubelets(self.store, self._fate, self.deployments.kill)
+        self.kubelets = Kubelets(self.store, self._fate, self._digest, self.deployments.kill)
         self.witness = witness_of(self)
         self.cluster = FakeCluster(self.store, self.witness, self.note, self._written)
         self.operator = OperatorProcess(self.cluster, self.kubelets.worker_answer, lambda: self.now)
@@ -89,6 +91,13 @@ class World:
         self.store.put({**kind, "metadata": metadata, "spec": wanted})
         claim = {"kind": "PersistentVolumeClaim", "metadata": {"namespace": NAMESPACE, "name": "voices"}}
         self.store.put({**claim, "spec": {"accessModes": ["ReadOnlyMany"]}})
+
+    def served(self) -> Iterator[str]:
+        """By ready pod: the revision that it serves."""
+        for pod in self.store.all("Pod"):
+            run = self.kubelets.runs.get(pod["metadata"]["name"])
+            if run is not None and run.serves is not None and ready_since(pod) is not None:
+                yield run.serves
 
     async def advance(self, seconds: float) -> None:
         """Let time pass; everything that becomes due in it happens."""
@@ -147,6 +156,10 @@ class World:
     def _notify(self) -> None:
         if self.echo or not self.cluster.writing:
             self.operator.notify()
+
+    def _digest(self, version: str) -> str:
+        """Of what the source of `version` holds now."""
+        return f"sha256:{hashlib.sha256(f'{version} {self.changes.count(version)}'.encode()).hexdigest()}"
 
     def _fate(self, version: str, ordinal: int) -> Fate:
         fates = self.fates.get(version, (Fate.GOOD,))
