@@ -117,6 +117,8 @@ class Episode:
                 assert not self._proxy or self._operator.process.poll() is None, self._log.read_text()
                 assert not self._playing.done(), self._playing.exception()
                 await asyncio.sleep(STEP_SECONDS)
+        failed = [line for line in self._log.read_text().splitlines() if "pass failed" in line] if self._proxy else []
+        assert failed == []
 
     def _is_idle(self) -> bool:
         if self._idle_steps < IDLE_STEPS:

@@ -14,6 +14,7 @@ CHILDREN = ("ConfigMap", "Service", "PodDisruptionBudget", "Deployment")
 
 _TIMES = frozenset({"lastTransitionTime", "time", "since", "retryAfter", "startedAt"})
 _UNLIKE = _TIMES | {"pod", "node", "load", "clusterIP", "clusterIPs"}
+_ORDER = re.compile(r"\b([0-9a-f]{10}\.[0-9]+)\.[0-9]+\b")  # with the second at which it was given
 _POD = re.compile(r"\bnarrator-[0-9a-f]{10}-[0-9]+ on node-[0-9]+|\bnarrator-[0-9a-f]{10}-[0-9]+\b")
 
 
@@ -57,4 +58,6 @@ def _like(value: Any, namespace: str) -> Any:
         return {name: _like(inner, namespace) for name, inner in value.items() if name not in _UNLIKE}
     if isinstance(value, list):
         return [_like(inner, namespace) for inner in value]
-    return _POD.sub("POD", value.replace(namespace, "NAMESPACE")) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return _ORDER.sub(r"\1", _POD.sub("POD", value.replace(namespace, "NAMESPACE")))
+    return value

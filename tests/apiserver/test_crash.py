@@ -47,6 +47,7 @@ class End:
         return (self.state, self.untouched, self.told_again) == (other.state, other.untouched, other.told_again)
 
 
+HOT_SWAP = {"strategy": "HotSwap"}
 # What the worker of v-bad says.
 BAD = {
     "schema": 1,
@@ -79,10 +80,29 @@ async def a_rollback(episode: Episode, deaths: Iterable[Death]) -> None:
     await episode.apply(version="v-bad")
 
 
+async def a_swap(episode: Episode, deaths: Iterable[Death]) -> None:
+    await episode.apply(version="v1", rollout=HOT_SWAP)
+    await episode.settle()
+    await episode.doom(deaths)
+    await episode.apply(version="v2", rollout=HOT_SWAP)
+
+
+async def a_swap_back(episode: Episode, deaths: Iterable[Death]) -> None:
+    """The pods serve what they were swapped to already: that is what they have to come back to."""
+    await episode.apply(version="v1", rollout=HOT_SWAP)
+    await episode.settle()
+    await episode.apply(version="v2", rollout=HOT_SWAP)
+    await episode.settle()
+    await episode.doom(deaths)
+    await episode.apply(version="v-bad", rollout=HOT_SWAP)
+
+
 STORIES = {
     "new": Story(a_new_model, "Ready", untouched=0),
     "rollout": Story(a_rollout, "Ready", untouched=0),
     "rollback": Story(a_rollback, "RolledBack", untouched=2),
+    "swap": Story(a_swap, "Ready", untouched=2),
+    "swap-back": Story(a_swap_back, "RolledBack", untouched=2),
 }
 
 
@@ -114,6 +134,8 @@ def play(control_plane: ControlPlane, admin: Cluster, namespace: str, tmp_path: 
         pytest.param(STORIES["new"], id="new", marks=pytest.mark.long),
         pytest.param(STORIES["rollout"], id="rollout", marks=pytest.mark.long),
         pytest.param(STORIES["rollback"], id="rollback"),
+        pytest.param(STORIES["swap"], id="swap", marks=pytest.mark.long),
+        pytest.param(STORIES["swap-back"], id="swap-back", marks=pytest.mark.long),
     ],
 )
 async def test_operators_that_die_after_each_of_their_writes_end_where_an_undisturbed_one_does(
