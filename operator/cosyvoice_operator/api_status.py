@@ -82,7 +82,8 @@ class Quarantined(Part, frozen=True):
 class RolloutRecord(Part, frozen=True):
     """The rollout that was begun last: to which revision, and how. `attempt` grows with every one.
 
-    A swap in place that is tried again is one more attempt; `tries` counts those of this rollout that failed.
+    A swap in place that is tried again is one more attempt; `tries` counts those of this rollout that failed, and
+    `serving_since` is when the pods that it waits for began to serve the revision.
     """
 
     revision: str
@@ -90,6 +91,7 @@ class RolloutRecord(Part, frozen=True):
     attempt: int
     started_at: str
     tries: int = 0
+    serving_since: str | None = None
 
 
 class Status(Part, frozen=True):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from cosyvoice_operator import assessment, attempt, eligibility, manifests, progress, revision, swapping
+from cosyvoice_operator import assessment, attempt, eligibility, manifests, progress, revision, swapping, times
 from cosyvoice_operator.api_status import RolloutRecord
 from cosyvoice_operator.assessment import Assessment
 from cosyvoice_operator.condemned import Scene
@@ -52,7 +52,8 @@ def place(scene: Scene, policy: Policy, wanted: str, lack: Failure | None, *, re
     step = swapping.toward(scene.model, scene.observed, template, record, scene.now)
     if step is None:  # a template that comes back for a swap loads what it did, until a pod has tried the other one
         return replace(placed, current=scene.observed.loads(template)) if swaps else placed
-    tried = structs.replace(record, attempt=step.attempt.number, tries=step.attempt.tries)
+    since = times.write(step.attempt.serving) if step.attempt.serving else None
+    tried = structs.replace(record, attempt=step.attempt.number, tries=step.attempt.tries, serving_since=since)
     return replace(placed, current=step.current, candidate=step.candidate, record=tried, swap=step)
 
 

@@ -18,24 +18,35 @@ from cosyvoice_operator.observed import Observed, Pod, Swap
 from cosyvoice_operator.order import Order
 
 RESEND_AFTER = timedelta(seconds=10)  # an order that a pod has not taken up: its kubelet did not look
-RETRY_AFTER = timedelta(seconds=5)  # what may pass by itself is given a moment
+RETRY_AFTER = timedelta(seconds=5)  # what may pass by itself is given a moment, and each time twice as long
+RETRY_AFTER_AT_MOST = timedelta(seconds=60)
 ROOM_AFTER = timedelta(seconds=120)  # memory that others take does not come back at once
+
+PROOF = timedelta(seconds=5)  # so long it has to serve: what dies at its first request is not good
 
 STAGING, LOADING, SWITCHED, FAILED = "Staging", "Loading", "Switched", "Failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Which try of a swap: `number` stands in its orders and is never used again, `tries` have failed before it."""
+    """Which try of a swap: `number` stands in its orders and is never used again, `tries` have failed before it.
+
+    `serving`: since when the pods that it waits for serve the revision; None where they do not.
+    """
 
     number: int
     started: datetime  # the swap, with its first try
     tries: int = 0
+    serving: datetime | None = None
 
     @property
     def following(self) -> Attempt:
         """The next try, after this one failed."""
-        return replace(self, number=self.number + 1, tries=self.tries + 1)
+        return replace(self, number=self.number + 1, tries=self.tries + 1, serving=None)
+
+    def proves(self, now: datetime) -> bool:
+        """Whether they have served for long enough."""
+        return self.serving is not None and now - self.serving >= PROOF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +71,7 @@ class SwapStep:
 
     `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `condemned`: the failures
     count against the revision. `attempt` is the one that the order belongs to: where it differs from the one given, it
-    has to be remembered first.
+    has to be remembered before the order is given.
     """
 
     current: str
@@ -88,8 +99,10 @@ def plan(observed: Observed, goal: Goal, attempt: Attempt, now: datetime) -> Swa
         return replace(step, message=f"waiting for a replica that is ready to try {goal.version} on")
     swap = run.swap_of(pod)
     if swap is not None and swap.state == SWITCHED and run.serves(pod):
-        message = f"{pod.name} on {pod.node} serves {goal.version}"
-        return replace(step, current=goal.revision, candidate=None, reason=progress.ROLLING_OUT, message=message)
+        step = replace(step, reason=progress.ROLLING_OUT, message=f"{pod.name} on {pod.node} serves {goal.version}")
+        if not attempt.proves(now):
+            return replace(step, attempt=replace(attempt, serving=attempt.serving or now))
+        return replace(step, current=goal.revision, candidate=None, attempt=replace(attempt, serving=None))
     return _drive(step, pod, run)
 
 
@@ -100,6 +113,11 @@ class _Run:
     goal: Goal
     attempt: Attempt
     now: datetime
+
+    @property
+    def waiting(self) -> Attempt:
+        """The attempt while not all that it waits for serves the revision."""
+        return replace(self.attempt, serving=None)
 
     def has_told(self, pod: Pod) -> bool:
         """Whether the pod has the order of this very attempt."""
@@ -120,9 +138,13 @@ class _Run:
         swap = pod.status.swap if pod.status else None
         return swap if swap is not None and swap.order == f"{self.goal.revision}.{self.attempt.number}" else None
 
+    def loads(self, pod: Pod) -> bool:
+        """Whether the worker says that it has or begins with the revision."""
+        return pod.status is not None and pod.status.revision == self.goal.revision
+
     def serves(self, pod: Pod) -> bool:
-        """Whether the pod is ready and its worker says that it serves the revision."""
-        return pod.ready and pod.status is not None and pod.status.revision == self.goal.revision
+        """Whether the pod is ready besides."""
+        return pod.ready and self.loads(pod)
 
     def is_there(self, pod: Pod) -> bool:
         """Whether nothing is left to do with the pod: it serves the revision, and has no order to load another."""
@@ -148,25 +170,29 @@ def _spread(pods: list[Pod], run: _Run) -> SwapStep:
         attempt=run.attempt,
         reason=progress.ROLLING_OUT,
         message=count,
-        done=not left,
     )
+    if not left:
+        if goal.served or run.attempt.proves(run.now):
+            return replace(step, done=True)
+        return replace(step, attempt=replace(run.attempt, serving=run.attempt.serving or run.now))
     told = next((pod for pod in left if run.has_told(pod)), None)
     pod = told or next((pod for pod in left if pod.ready and run.is_elsewhere(pod)), None)
-    if pod is not None:
-        return _drive(step, pod, run)
-    if left:
-        return replace(step, message=f"{count}; waiting for {left[0].name} on {left[0].node}")
-    return step
+    if pod is None or (pod is told and (run.loads(pod) or pod.status is None)):
+        waited = pod or left[0]
+        return replace(step, attempt=run.waiting, message=f"{count}; waiting for {waited.name} on {waited.node}")
+    return _drive(step, pod, run)
 
 
 def _drive(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
     """One pod on its way to the revision: tell it, tell it again, wait for it, or see how it failed."""
     where, version = f"{pod.name} on {pod.node}", run.goal.version
+    step = replace(step, attempt=run.waiting)
     if not run.has_told(pod):
         return replace(step, order=run.tell(pod, run.attempt), message=f"{where} is told to load {version}")
     swap = run.swap_of(pod)
     if swap is None:
-        again = run.tell(pod, run.attempt) if run.since(pod) >= RESEND_AFTER else None
+        unheard = pod.ready and pod.status is not None and run.since(pod) >= RESEND_AFTER
+        again = run.tell(pod, run.attempt) if unheard else None
         return replace(step, order=again, message=f"waiting for {where} to begin with {version}")
     if swap.state == FAILED:
         return _failed(step, pod, swap, run)
@@ -187,7 +213,8 @@ def _failed(step: SwapStep, pod: Pod, swap: Swap, run: _Run) -> SwapStep:
         wait, following = ROOM_AFTER, replace(run.attempt, number=run.attempt.number + 1)
         step = replace(step, room_refused=True)
     else:
-        wait, following = RETRY_AFTER, run.attempt.following
+        wait = min(RETRY_AFTER * 2 ** min(run.attempt.tries, 10), RETRY_AFTER_AT_MOST)
+        following = run.attempt.following
         late = run.now - run.attempt.started > run.goal.deadline
         step = replace(step, condemned=failure.counts(deadline_exceeded=late))
     if step.condemned or run.since(pod) < wait:

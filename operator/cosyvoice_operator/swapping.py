@@ -53,7 +53,9 @@ def toward(model: Model, observed: Observed, template: str, record: RolloutRecor
         served=_served(model, record.revision),
     )
     started = times.read(record.started_at) or now
-    return swap.plan(observed, goal, Attempt(number=record.attempt, started=started, tries=record.tries), now)
+    serving = times.read(record.serving_since)
+    attempted = Attempt(number=record.attempt, started=started, tries=record.tries, serving=serving)
+    return swap.plan(observed, goal, attempted, now)
 
 
 def unfinished(observed: Observed, going: Swapping | None) -> Observed:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cosyvoice_operator import names
+from cosyvoice_operator import names, swap
 from cosyvoice_operator.gather import Gatherer
 from cosyvoice_operator.observed import Pod
 from cosyvoice_operator.publish import Publisher
@@ -59,12 +59,14 @@ class Stage:
         )
 
     async def play(self) -> dict[str, Any]:
-        """Everybody takes steps until nobody has one left; the status then."""
+        """Everybody takes steps until nobody has had one for a while; the status then."""
+        idle = 0
         for _ in range(MANY_STEPS):
             moved = await self._controller.step() or await self._kubelet.step()
             before = len(self.world.writes())
             await self.world.one_pass()
-            if not moved and len(self.world.writes()) == before:
+            idle = idle + 1 if not moved and len(self.world.writes()) == before else 0
+            if idle > swap.PROOF.total_seconds():
                 return await self.world.status()
         raise AssertionError(f"still moving after {MANY_STEPS} steps: {self.world.writes()[-8:]}")
 

@@ -47,6 +47,11 @@ class Scene:
             self.pods[name] = replace(self.pods[name], order=text)
         return planned
 
+    def prove(self, goal: Goal = GOAL) -> SwapStep:
+        """What is planned once that has lasted for long enough which a swap waits for."""
+        self.step(goal)
+        return self.step(goal, seconds=5)
+
     def say(self, name: str, state: str, *, room: bool = False, phase: str | None = None, **failure: str) -> None:
         """The worker of the pod says how far it is with its order; Switched: it serves what it was told to."""
         pod = self.pods[name]

@@ -109,7 +109,12 @@ def trial(state: str, *, tries: int = 0, room: bool = False, reason: str = "Miss
     serves = V2 if state == "Switched" else V1
     pods = (labelled("a", serves, said, order=f"{V2}.7.1"), labelled("b"))
     begun = rollout.RolloutRecord(
-        revision=V2, strategy="HotSwap", attempt=7, tries=tries, started_at="2026-11-30T11:59:00Z"
+        revision=V2,
+        strategy="HotSwap",
+        attempt=7,
+        tries=tries,
+        started_at="2026-11-30T11:59:00Z",
+        serving_since="2026-11-30T11:59:50Z" if state == "Switched" else None,
     )
     previous = Status(**{**{name: getattr(SERVED_V1, name) for name in SERVED_V1.__struct_fields__}, "rollout": begun})
     live = Live(template=V1, current=V1, candidate=V2)

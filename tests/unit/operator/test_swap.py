@@ -34,7 +34,9 @@ def test_a_whole_swap() -> None:
     assert scene.orders() == [f"{NEW}.5", None]
 
     scene.say("a", SWITCHED)
-    proven = scene.step()
+    assert scene.step().current == OLD
+    assert scene.step(seconds=4).current == OLD
+    proven = scene.step(seconds=1)
     assert (proven.current, proven.candidate, proven.order, proven.done) == (NEW, None, None, False)
 
     assert not scene.step().done
@@ -42,7 +44,8 @@ def test_a_whole_swap() -> None:
     scene.say("b", LOADING)
     assert "1 of 2" not in scene.step().message
     scene.say("b", SWITCHED)
-    last = scene.step()
+    assert not scene.step().done
+    last = scene.step(seconds=5)
     assert (last.done, last.order, last.message) == (True, None, "2 of 2 replicas serve v2")
 
 
@@ -68,10 +71,42 @@ def test_a_pod_that_switched_and_is_not_ready_proves_nothing_yet() -> None:
     scene.say("a", SWITCHED)
     scene.change("a", ready=False)
 
-    assert scene.step().current == OLD
+    assert scene.prove().current == OLD
 
     scene.change("a", ready=True)
-    assert scene.step().current == NEW
+    assert scene.prove().current == NEW
+
+
+def test_what_serves_only_for_a_moment_proves_nothing() -> None:
+    scene = two_pods()
+    scene.step()
+    scene.say("a", SWITCHED)
+    scene.step()
+    scene.change("a", ready=False)
+    scene.step(seconds=3)
+    scene.change("a", ready=True)
+
+    assert scene.step(seconds=3).current == OLD
+    assert scene.step(seconds=5).current == NEW
+
+
+def test_a_pod_that_cannot_be_asked_is_not_told_again() -> None:
+    scene = two_pods()
+    scene.step()
+    scene.change("a", status=None)
+
+    assert scene.step(seconds=60).order is None
+
+
+def test_a_pod_that_has_what_it_was_told_to_load_and_restarts_is_waited_for() -> None:
+    scene = Scene(swappable_pod("a", NEW, order=f"{NEW}.5.1"), swappable_pod("b", OLD), current=NEW)
+    scene.say("a", FAILED, reason="EngineDied")
+    scene.change("a", ready=False)
+
+    step = scene.step(seconds=60)
+
+    assert (step.order, step.failures, step.done) == (None, (), False)
+    assert "waiting for a" in step.message
 
 
 def test_what_a_worker_says_of_an_earlier_order_counts_for_nothing() -> None:
@@ -134,7 +169,7 @@ def test_what_may_pass_by_itself_is_tried_so_many_times_more(reason: str) -> Non
     tried = []
     for _ in range(RETRIES + 3):
         scene.say("a", FAILED, **({"reason": reason} if reason else {}))
-        step = scene.step(seconds=5)
+        step = scene.step(seconds=40)
         tried.append(scene.told("a"))
         if step.condemned:
             break
@@ -153,13 +188,17 @@ def test_a_retry_waits_a_moment() -> None:
     assert scene.attempt == FIRST
     assert scene.step(seconds=1).order is not None
 
+    scene.say("a", FAILED, reason="EngineDied")
+    assert scene.step(seconds=9).order is None
+    assert scene.step(seconds=1).order is not None
+
 
 def test_a_source_that_is_not_there_condemns_at_the_deadline_only() -> None:
     scene = two_pods()
     scene.step()
-    for _ in range(10):
+    for _ in range(7):
         scene.say("a", FAILED, reason="SourceUnreachable")
-        step = scene.step(seconds=10)
+        step = scene.step(seconds=60)
         assert not step.condemned
         assert step.order is not None
     scene.say("a", FAILED, reason="SourceUnreachable")
@@ -188,7 +227,7 @@ def test_a_failure_after_it_was_proven_is_told_and_the_way_back_orders_every_pod
     scene = Scene(swappable_pod("a"), swappable_pod("b"), swappable_pod("c"))
     scene.step()
     scene.say("a", SWITCHED)
-    scene.step()
+    scene.prove()
     scene.step()
     scene.say("b", FAILED, reason="NonFiniteAudio")
     assert scene.step().condemned
@@ -202,7 +241,7 @@ def test_a_failure_after_it_was_proven_is_told_and_the_way_back_orders_every_pod
     assert scene.orders() == [f"{OLD}.6", f"{OLD}.6", None]
     scene.say("b", SWITCHED)
 
-    assert scene.step(BACK).done
+    assert scene.prove(BACK).done
 
 
 def test_the_way_back_from_a_failed_try_begins_with_what_pods_load() -> None:
@@ -216,7 +255,7 @@ def test_the_way_back_from_a_failed_try_begins_with_what_pods_load() -> None:
     assert (step.current, step.candidate, step.done) == (OLD, None, False)
     assert scene.orders() == [f"{OLD}.6", None]
     scene.say("a", SWITCHED)
-    assert scene.step(BACK).done
+    assert scene.prove(BACK).done
 
 
 def test_an_edit_in_the_middle_makes_the_pod_that_tried_try_the_newer_one() -> None:
@@ -245,7 +284,7 @@ def test_a_pod_that_starts_meanwhile_loads_what_is_proven_and_is_told_only_if_it
 def test_a_worker_that_does_not_answer_is_believed_only_when_it_served_before() -> None:
     scene = Scene(swappable_pod("a", NEW), swappable_pod("b", None), current=NEW)
 
-    assert not scene.step().done
+    assert not scene.prove().done
     assert scene.step(SERVED).done
     assert scene.orders() == [None, None]
 
@@ -271,7 +310,7 @@ def test_a_lost_pod_and_pods_of_another_template_are_left_alone() -> None:
 
     scene.step()
     scene.say("a", SWITCHED)
-    scene.step()
+    scene.prove()
 
-    assert scene.step(seconds=5).done
+    assert scene.prove().done
     assert (scene.told("gone"), scene.told("other")) == (None, None)
