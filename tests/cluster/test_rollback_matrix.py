@@ -7,6 +7,7 @@ tries it again; then another good version rolls out. The pods that served are th
 from __future__ import annotations
 
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,9 @@ from cosyvoice_worker.faults.copy import Copy
 from cosyvoice_worker.faults.files import digest_of
 from cosyvoice_worker.outcome import Reason
 from cosyvoice_worker.staging.selection import select
+from dev import deploy
 from dev.audit import AuditLog
+from dev.kubectl import Kubectl
 from dev.playground import Playground
 from dev.waiting import wait_for
 from tests.cluster.served import Served
@@ -103,6 +106,7 @@ def test_a_bad_version_costs_nobody_a_word(
 ) -> None:
     model = served_by(strategy)
     before, good, pods = model.status(), model.version, model.pods()
+    counted = rollbacks(model.playground.kubectl, case.reason)
     began = time.monotonic()
 
     with model.calls(tmp_path) as traffic:
@@ -112,6 +116,8 @@ def test_a_bad_version_costs_nobody_a_word(
         record_property("back_after_seconds", round(time.monotonic() - began, 1))
 
         check_told(status, case)
+        check_events(model, case)
+        assert rollbacks(model.playground.kubectl, case.reason) == counted + 1
         assert (status["activeVersion"], status["activeRevision"]) == (good, before["activeRevision"])
         assert model.pods().items() >= pods.items()
         wait_for("the bad version's pods to go", lambda: model.pods() == pods)
@@ -158,6 +164,29 @@ def check_told(status: dict[str, Any], case: Case) -> None:
         "Degraded": "True",
         "RolledBack": "True",
     }
+
+
+def check_events(model: Served, case: Case) -> None:
+    """One event names the failure, and one says that the version is taken back, however often it was tried."""
+    version = f"bad-{case.fault}"
+
+    def told() -> list[tuple[str, int]]:
+        found = [event for event in model.playground.events(model.name) if version in event["message"]]
+        found = [event for event in found if event["reason"] in {"LoadFailed", "RolledBack"}]
+        return sorted((event["reason"], event.get("count", 1)) for event in found)
+
+    expected = [("LoadFailed", 1), ("RolledBack", 1)]
+    wait_for(f"the events {expected}", lambda: told() == expected, timeout=10)  # sent after the status is written
+
+
+def rollbacks(kubectl: Kubectl, reason: str) -> float:
+    """How many rollbacks for `reason` the operator has counted."""
+    pods = kubectl.get("pods", "-n", deploy.NAMESPACE, "-l", f"app.kubernetes.io/name={deploy.NAME}")["items"]
+    (address,) = (pod["status"]["podIP"] for pod in pods if "deletionTimestamp" not in pod["metadata"])
+    with urllib.request.urlopen(f"http://{address}:9090/metrics", timeout=10) as page:
+        lines = page.read().decode().splitlines()
+    name = f'cosyvoice_operator_rollbacks_total{{reason="{reason}"}} '
+    return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
 
 
 def check_not_tried_again(model: Served, audit_log: AuditLog, bad: str) -> None:
