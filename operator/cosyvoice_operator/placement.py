@@ -52,8 +52,13 @@ def place(scene: Scene, policy: Policy, wanted: str, lack: Failure | None, *, re
     step = swapping.toward(scene.model, scene.observed, template, record, scene.now)
     if step is None:  # a template that comes back for a swap loads what it did, until a pod has tried the other one
         return replace(placed, current=scene.observed.loads(template)) if swaps else placed
-    since = times.write(step.attempt.serving) if step.attempt.serving else None
-    tried = structs.replace(record, attempt=step.attempt.number, tries=step.attempt.tries, serving_since=since)
+    tried = structs.replace(
+        record,
+        attempt=step.attempt.number,
+        tries=step.attempt.tries,
+        started_at=times.write(step.attempt.started),
+        serving_since=times.write(step.attempt.serving) if step.attempt.serving else None,
+    )
     return replace(placed, current=step.current, candidate=step.candidate, record=tried, swap=step)
 
 

@@ -20,7 +20,8 @@ from cosyvoice_operator.order import Order
 RESEND_AFTER = timedelta(seconds=10)  # an order that a pod has not taken up: its kubelet did not look
 RETRY_AFTER = timedelta(seconds=5)  # what may pass by itself is given a moment, and each time twice as long
 RETRY_AFTER_AT_MOST = timedelta(seconds=60)
-ROOM_AFTER = timedelta(seconds=120)  # memory that others take does not come back at once
+ROOM_AFTER = timedelta(seconds=120)  # memory that others take does not come back at once, and the longer the later
+ROOM_AFTER_AT_MOST = timedelta(hours=1)
 
 PROOF = timedelta(seconds=5)  # so long it has to serve: what dies at its first request is not good
 
@@ -35,7 +36,7 @@ class Attempt:
     """
 
     number: int
-    started: datetime  # the swap, with its first try
+    started: datetime  # the swap, with its first try; once it is proven, from then on
     tries: int = 0
     serving: datetime | None = None
 
@@ -102,7 +103,7 @@ def plan(observed: Observed, goal: Goal, attempt: Attempt, now: datetime) -> Swa
         step = replace(step, reason=progress.ROLLING_OUT, message=f"{pod.name} on {pod.node} serves {goal.version}")
         if not attempt.proves(now):
             return replace(step, attempt=replace(attempt, serving=attempt.serving or now))
-        return replace(step, current=goal.revision, candidate=None, attempt=replace(attempt, serving=None))
+        return replace(step, current=goal.revision, candidate=None, attempt=replace(attempt, serving=None, started=now))
     return _drive(step, pod, run)
 
 
@@ -210,7 +211,8 @@ def _failed(step: SwapStep, pod: Pod, swap: Swap, run: _Run) -> SwapStep:
     failure = failures.of_swap(pod, swap.failure, run.attempt.tries, told.given if told else None)
     step = replace(step, failures=(failure,), message=failure.message)
     if swap.room:
-        wait, following = ROOM_AFTER, replace(run.attempt, number=run.attempt.number + 1)
+        wait = min(max(ROOM_AFTER, run.now - run.attempt.started), ROOM_AFTER_AT_MOST)
+        following = replace(run.attempt, number=run.attempt.number + 1)
         step = replace(step, room_refused=True)
     else:
         wait = min(RETRY_AFTER * 2 ** min(run.attempt.tries, 10), RETRY_AFTER_AT_MOST)

@@ -13,6 +13,9 @@ from cosyvoice_operator.judgement import Judgement
 from cosyvoice_operator.observed import Observed
 from cosyvoice_operator.swap import Attempt, Goal, SwapStep
 
+# So long may a pod that starts still see the documents of before: the kubelet refreshes a ConfigMap in its own time.
+SEEN_AFTER = timedelta(seconds=90)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swapping:
@@ -69,7 +72,7 @@ def unfinished(observed: Observed, going: Swapping | None) -> Observed:
 def judge(going: Swapping, pods: Judgement) -> Judgement:
     """The judgement on the revision that is swapped in; `pods` is the one on its pods.
 
-    What ended in a pod before the swap was another revision's fault.
+    What ended in a pod before all were to load it, or before a pod could see that, was another revision's fault.
     """
     if going.step.room_refused:
         return Judgement(revision=going.revision)
@@ -77,7 +80,8 @@ def judge(going: Swapping, pods: Judgement) -> Judgement:
         return Judgement(
             revision=going.revision, failures=going.step.failures, condemned=going.step.condemned
         )  # fmt: skip
-    found = tuple(failure for failure in pods.failures if failure.time is None or failure.time >= going.started)
+    own = going.started + SEEN_AFTER
+    found = tuple(failure for failure in pods.failures if failure.time is None or failure.time >= own)
     return replace(pods, failures=found, condemned=pods.condemned and found[:1] == pods.failures[:1])
 
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from cosyvoice_operator import manifests, order, revision, rollout, status
+from cosyvoice_operator import manifests, order, revision, rollout, status, times
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import Live, Observed, Pod, ReplicaSet, StoredRevision, Swap, WorkerStatus, Workload
 from cosyvoice_operator.rollout import Decision
 from cosyvoice_operator.served import by_what_is_served
 from cosyvoice_operator.termination import Termination
-from tests.unit.operator.builders import POLICY, START, full, model, pod, ready_pod, stored, target_of, workload
+from tests.unit.operator.builders import (
+    POLICY,
+    START,
+    ended_container,
+    full,
+    model,
+    pod,
+    ready_pod,
+    stored,
+    target_of,
+    workload,
+)
 
 HOT: dict[str, Any] = {"rollout": {"strategy": "HotSwap"}}
 AUTO: dict[str, Any] = {"rollout": {"strategy": "Auto"}}
@@ -116,7 +129,7 @@ def trial(state: str, *, tries: int = 0, room: bool = False, reason: str = "Miss
         started_at="2026-11-30T11:59:00Z",
         serving_since="2026-11-30T11:59:50Z" if state == "Switched" else None,
     )
-    previous = Status(**{**{name: getattr(SERVED_V1, name) for name in SERVED_V1.__struct_fields__}, "rollout": begun})
+    previous = structs.replace(SERVED_V1, rollout=begun)
     live = Live(template=V1, current=V1, candidate=V2)
     return asks(previous), seen(*pods, live=live, revisions=(kept("v2"),))
 
@@ -234,3 +247,23 @@ def test_replicas_of_none_are_rolled_out_without_proof() -> None:
     decision = decide(asks(worker={"replicas": 0}), seen(workload=full(V1, 0)))
 
     assert decision.template == target_of(asks())
+
+
+@pytest.mark.parametrize(("seconds", "condemned"), [(-30, False), (89, False), (90, True)])
+def test_a_pod_that_cannot_have_seen_the_new_documents_yet_says_nothing_about_them(
+    seconds: int, condemned: bool
+) -> None:
+    asked, _ = trial("Loading")
+    record = asked.status.rollout
+    assert record is not None
+    proven = START - timedelta(seconds=100)
+    begun = structs.replace(record, started_at=times.write(proven))
+    failed = ended_container(65, reason="DigestMismatch")
+    assert failed.ended is not None
+    failed = replace(failed, ended=replace(failed.ended, finished_at=proven + timedelta(seconds=seconds)))
+    new = pod(V1, "n", stage=failed)
+    observed = seen(labelled("a", V2), new, live=Live(template=V1, current=V2), revisions=(kept("v2"),))
+
+    decision = decide(asks(structs.replace(asked.status, rollout=begun)), observed)
+
+    assert bool(decision.quarantine) == condemned
