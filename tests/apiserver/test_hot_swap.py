@@ -142,6 +142,7 @@ async def test_the_documents_come_before_the_order_and_the_status_before_both(st
     assert not [write for write in written if "deployments" in write]
 
 
+@pytest.mark.long
 async def test_a_swapped_model_needs_nothing_more(stage: Stage) -> None:
     await stage.ask_for("v1")
     await stage.ask_for("v2")
@@ -178,6 +179,7 @@ async def test_a_bad_version_leaves_everything_as_it_was_and_a_third_one_takes_o
     assert (await stage.pods(), await stage.template()) == (pods, template)
 
 
+@pytest.mark.long
 async def test_back_to_the_version_that_the_pods_were_made_for(stage: Stage) -> None:
     first = await stage.ask_for("v1")
     pods = await stage.pods()
@@ -204,6 +206,7 @@ async def test_a_rolling_update_that_fails_after_a_swap_comes_back_to_the_swappe
     assert {key: document["version"] for key, document in live.items()} == {"current.json": "v2"}
 
 
+@pytest.mark.long
 async def test_a_rolling_update_after_a_swap_makes_pods_of_its_own(stage: Stage) -> None:
     await stage.ask_for("v1")
     await stage.ask_for("v2")
@@ -217,6 +220,7 @@ async def test_a_rolling_update_after_a_swap_makes_pods_of_its_own(stage: Stage)
     assert pods & await stage.pods() == set()
 
 
+@pytest.mark.long
 async def test_a_live_config_map_goes_with_its_template(stage: Stage) -> None:
     first = await stage.ask_for("v1")
     await stage.world.apply(version="v2", rollout={"strategy": "Replace", "historyLimit": 0}, worker={"replicas": 2})
