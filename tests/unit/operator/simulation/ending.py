@@ -31,11 +31,13 @@ async def settle(world: World) -> None:
 
 
 def _is_worth_a_retry(world: World) -> bool:
-    """Whether a version that would work now waits to be tried again."""
+    """Whether a version that would work now waits to be tried again: it failed once, or had no room."""
     model = world.model
     if model is None or not set(world.fates.get(model["spec"]["version"], WORKING)) <= WORKING:
         return False
     status = model.get("status", {})
+    if status.get("reason") == "NoCapacity" and world.kubelets.nodes.room:
+        return True
     return any(
         entry["revision"] == status.get("targetRevision") and "retryAfter" in entry
         for entry in status.get("quarantine", ())

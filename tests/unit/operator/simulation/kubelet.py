@@ -27,6 +27,7 @@ REFRESH_AFTER = timedelta(seconds=1)  # a pod's annotation changed
 REFRESH_EVERY = timedelta(seconds=60)
 LONGEST_BACKOFF = 300
 TOLERATION = timedelta(seconds=300)  # of a pod to its node's silence
+LONG_RUN = timedelta(seconds=600)  # after which a container that ends is started again soon
 MOST_RESTARTS = 6  # so that a history ends: what failed so often is left lying
 
 
@@ -188,7 +189,7 @@ class Kubelets:
                 self._enter(run, "staging", now, STAGE)
             case "staging" if (end := self._stage_end(run, fate)) is not None:
                 run.stage.ends(end, now)
-                self._back_off(run, "stage-backoff", run.stage.restarts, now)
+                self._back_off(run, "stage-backoff", run.stage.ends_in_a_row, now)
             case "staging":
                 run.digest = self._digest(run.loads.version)
                 run.stage.ends(replace(STAGED, digest=run.digest), now)
@@ -222,13 +223,15 @@ class Kubelets:
             self._end_worker(run, end, now)
 
     def _end_worker(self, run: Run, end: End, now: datetime) -> None:
+        if run.place == "ready" and run.since is not None and now - run.since >= LONG_RUN:
+            run.worker.ends_in_a_row = 0
         run.worker.ends(end, now)
         swaps.interrupt(run)
-        self._back_off(run, "worker-backoff", run.worker.restarts, now)
+        self._back_off(run, "worker-backoff", run.worker.ends_in_a_row, now)
 
-    def _back_off(self, run: Run, place: str, restarts: int, now: datetime) -> None:
-        seconds = min(10 * 2**restarts, LONGEST_BACKOFF)
-        self._enter(run, place, now, timedelta(seconds=seconds) if restarts < MOST_RESTARTS else None)
+    def _back_off(self, run: Run, place: str, ends: int, now: datetime) -> None:
+        seconds = min(5 * 2**ends, LONGEST_BACKOFF)
+        self._enter(run, place, now, timedelta(seconds=seconds) if ends <= MOST_RESTARTS else None)
 
     def _enter(self, run: Run, place: str, now: datetime, stay: timedelta | None) -> None:
         run.place, run.since, run.due = place, now, None if stay is None else now + stay

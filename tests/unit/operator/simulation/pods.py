@@ -22,14 +22,16 @@ class Document:
 
 @dataclass
 class Container:
-    """How often a container was started again, and how it ended last."""
+    """How often a container was started again, how often it ended without a long run since, and how it ended last."""
 
     restarts: int = 0
+    ends_in_a_row: int = 0
     end: End | None = None
     ended_at: datetime | None = None
 
     def ends(self, end: End, now: datetime) -> None:
         self.end, self.ended_at = end, now
+        self.ends_in_a_row += 1
 
 
 @dataclass

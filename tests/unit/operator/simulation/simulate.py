@@ -6,6 +6,7 @@ import asyncio
 
 from tests.unit.operator.simulation import ending
 from tests.unit.operator.simulation.actions import Action, happen, perform
+from tests.unit.operator.simulation.fake_cluster import FakeCluster
 from tests.unit.operator.simulation.history import History, of_seed
 from tests.unit.operator.simulation.invariants import Invariants
 from tests.unit.operator.simulation.world import World
@@ -15,9 +16,11 @@ class HistoryFailedError(AssertionError):
     """A history broke a rule. Its text has the history, what happened in it, and what was wrong."""
 
 
-def run(history: History, loop: asyncio.Runner, title: str = "history") -> World:
-    """The world as the history leaves it. Raises HistoryFailedError."""
-    world = World(history.fates, Invariants, echo=history.echo, pace=history.pace)
+def run(
+    history: History, loop: asyncio.Runner, title: str = "history", *, door: type[FakeCluster] = FakeCluster
+) -> World:
+    """The world as the history leaves it; the operator reaches it through `door`. Raises HistoryFailedError."""
+    world = World(history.fates, Invariants, echo=history.echo, pace=history.pace, door=door)
     try:
         loop.run(_live(world, history))
     except Exception as error:

@@ -50,11 +50,13 @@ class SwapRules:
             raise BrokenInvariantError("one pod first", f"{name} is told to load {target} while {busy[0]} tries")
 
     def _trying(self, target: str) -> Iterator[str]:
-        """The pods that stage or load `target` beside what they serve."""
+        """The pods that have an order to load `target` beside what they serve, and have not failed to."""
         for pod in filter(is_active, self._world.store.all("Pod")):
+            order = pod["metadata"].get("annotations", {}).get(names.ANNOTATION_SWAP, "")
             run = self._world.kubelets.runs.get(pod["metadata"]["name"])
-            swap = run.swap if run is not None and run.place == "ready" else None
-            if swap is not None and swap.due is not None and swap.document.revision == target:
+            if run is None or run.place != "ready" or order.partition(".")[0] != target:
+                continue
+            if run.swap is None or not order.startswith(f"{run.swap.order}.") or run.swap.due is not None:
                 yield pod["metadata"]["name"]
 
     def documents(self, template: str) -> set[str]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cosyvoice_operator import names
+from tests.unit.operator.simulation.broken import BrokenInvariantError
 from tests.unit.operator.simulation.deployments import Deployments, ready_since
 from tests.unit.operator.simulation.fake_cluster import FakeCluster, Witness
 from tests.unit.operator.simulation.fates import Fate
@@ -28,10 +29,6 @@ class Pace(enum.StrEnum):
     LAZY = "lazy"  # it makes several passes before they act
 
 
-class NeverComesToRestError(AssertionError):
-    """At one and the same moment the operator goes on writing."""
-
-
 class World:
     """`fates` by version label: one for each pod of it in turn. `witness` is told of everything the operator does.
 
@@ -45,6 +42,7 @@ class World:
         *,
         echo: bool = True,
         pace: Pace = Pace.QUICK,
+        door: type[FakeCluster] = FakeCluster,
     ) -> None:
         self.now = START
         self.fates: dict[str, tuple[Fate, ...]] = {}
@@ -60,7 +58,7 @@ class World:
         self.deployments = Deployments(self.store, self._new_set)
         self.kubelets = Kubelets(self.store, self._fate, self._digest, self.deployments.kill)
         self.witness = witness_of(self)
-        self.cluster = FakeCluster(self.store, self.witness, self.note, self._written)
+        self.cluster = door(self.store, self.witness, self.note, self._written)
         self.operator = OperatorProcess(self.cluster, self.kubelets.worker_answer, lambda: self.now)
         for version, of_pods in fates:
             self.set_fates(version, tuple(map(Fate, of_pods)))
@@ -120,7 +118,7 @@ class World:
                 return
             if self.operator.next_time() <= self.now:
                 await self.operator.one_pass()
-        raise NeverComesToRestError(f"{MOST_PASSES_AT_ONCE} passes at one moment, and the operator still has work")
+        raise BrokenInvariantError("the operator comes to rest", f"{MOST_PASSES_AT_ONCE} passes at one moment")
 
     def move(self) -> None:
         """One step of everybody but the operator."""
