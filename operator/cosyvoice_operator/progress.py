@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cosyvoice_operator import eligibility
 from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import Observed, Pod
 
@@ -38,9 +39,13 @@ def pods_to_ask(observed: Observed, revision: str, status: Status) -> tuple[Pod,
 
 
 def pods_that_swap(observed: Observed) -> tuple[Pod, ...]:
-    """The pods that may serve something else than what they were made for: only they know what."""
+    """The pods that may serve something else than what they were made for: only they know what.
+
+    One that began while another revision was current has no order to show for it.
+    """
     swapped = {live.template for live in observed.lives if live.candidate or live.current != live.template}
     swapped |= {pod.carrier for pod in observed.pods if pod.order}
+    swapped |= {stored.revision for stored in observed.revisions if eligibility.has_stager(stored.template)}
     return tuple(pod for pod in observed.pods if pod.carrier in swapped and pod.address and pod.worker.running)
 
 

@@ -95,11 +95,12 @@ def lack(going: Swapping | None, revision: str) -> Failure | None:
 
 
 def _concerns(observed: Observed, template: str, revision: str) -> bool:
-    """Whether pods of `template` have been, or are to be, told to load something in place."""
+    """Whether pods of `template` have been, or are to be, told to load something in place, or serve something else."""
     live = observed.live(template)
     if template != revision or (live is not None and (live.candidate is not None or live.current != revision)):
         return True
-    return any(pod.order is not None for pod in observed.pods if pod.carrier == template)
+    pods = [pod for pod in observed.pods if pod.carrier == template]
+    return any(pod.order is not None or pod.revision != revision for pod in pods)
 
 
 def _served(model: Model, revision: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from cosyvoice_operator import manifests, order, revision, rollout, status, times
+from cosyvoice_operator import manifests, order, progress, revision, rollout, status, times
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.observed import Live, Observed, Pod, ReplicaSet, StoredRevision, Swap, WorkerStatus, Workload
@@ -267,3 +267,16 @@ def test_a_pod_that_cannot_have_seen_the_new_documents_yet_says_nothing_about_th
     decision = decide(asks(structs.replace(asked.status, rollout=begun)), observed)
 
     assert bool(decision.quarantine) == condemned
+
+
+def test_a_pod_that_began_while_another_revision_was_current_is_asked_and_told_to_load_what_came_back() -> None:
+    back = Live(template=V1, current=V1)
+    observed = seen(labelled("a", serves=V2), live=back, revisions=(kept("v2"),), workload=full(V1, 1))
+
+    placed = decide(asks(version="v1", worker={"replicas": 1}), observed).placed
+
+    assert [asked.name for asked in progress.pods_that_swap(seen(labelled("a"), live=back))] == ["a"]
+    assert placed is not None
+    assert placed.swap is not None
+    assert placed.swap.order is not None
+    assert placed.swap.order[1].startswith(f"{V1}.")

@@ -112,8 +112,10 @@ class Kubelets:
         """The fate of a version turned: what waits for ever tries again."""
         for pod in self._store.all("Pod"):
             run = self.runs.get(pod["metadata"]["name"])
-            loads = run.loads.version if run and run.loads else label_of(pod, names.LABEL_VERSION)
-            if run is not None and loads == version and run.place != "ready":
+            if run is None or run.place == "ready":
+                continue
+            loads = run.loads or next(iter(run.mounted), None)
+            if loads is not None and loads.version == version:
                 run.due = run.due or now + MOUNT
 
     def worker_answer(self, name: str) -> bytes | None:
