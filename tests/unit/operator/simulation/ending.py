@@ -36,7 +36,8 @@ def _is_worth_a_retry(world: World) -> bool:
     if model is None or not set(world.fates.get(model["spec"]["version"], WORKING)) <= WORKING:
         return False
     status = model.get("status", {})
-    if status.get("reason") == "NoCapacity" and world.kubelets.nodes.room:
+    refused = any(run.swap is not None and run.swap.room for run in world.kubelets.runs.values())
+    if status.get("reason") == "NoCapacity" and refused and world.kubelets.nodes.room and not world.kubelets.nodes.down:
         return True
     return any(
         entry["revision"] == status.get("targetRevision") and "retryAfter" in entry
