@@ -50,12 +50,12 @@ CASES = [
     Case("missing-tensor", Reason.MISSING_TENSOR, file="flow.pt", tensor="encoder.after_norm.weight", quick="HotSwap"),
     Case("wrong-shape", Reason.SHAPE_MISMATCH, file="llm.pt", tensor="llm_embedding.weight"),
     Case("nan-weight", Reason.NON_FINITE_AUDIO, quick="RollingUpdate"),
-    Case("silent-audio", Reason.SILENT_AUDIO),
+    Case("silent-audio", Reason.SILENT_AUDIO, quick="HotSwap"),
     Case("crash-by-signal", Reason.ENGINE_DIED, quick="RollingUpdate"),
     Case("out-of-memory", Reason.OUT_OF_MEMORY, file="hift.pt"),
     Case("slow-load", Reason.LOAD_TIMEOUT, spec={"engine": {"loadTimeoutSeconds": 10}}),
     Case("hang-in-load", Reason.LOAD_TIMEOUT, spec={"engine": {"loadTimeoutSeconds": 20}}),
-    Case("hang-in-warm-up", Reason.LOAD_TIMEOUT, spec={"engine": {"loadTimeoutSeconds": 20}}, quick="HotSwap"),
+    Case("hang-in-warm-up", Reason.LOAD_TIMEOUT, spec={"engine": {"loadTimeoutSeconds": 20}}),
 ]
 STRATEGIES = ("RollingUpdate", "HotSwap")
 MATRIX = [
