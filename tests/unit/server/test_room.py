@@ -38,8 +38,8 @@ def test_too_little_is_refused_with_the_arithmetic() -> None:
     assert (refusal.reason, refusal.retryable) == (Reason.OUT_OF_MEMORY, True)
     assert refusal.message == (
         "no room for a second engine: it needs 380.0 MiB, as much as the one that serves has had, and that one may "
-        "take 80.0 MiB more; of the worker container's memory limit of 1024.0 MiB, 500.0 MiB are used and 192.0 MiB kept "
-        "back, which leaves 332.0 MiB: raise spec.worker.resources.limits.memory to at least 1152Mi"
+        "take 80.0 MiB more; of the worker container's memory limit of 1024.0 MiB, 500.0 MiB are used and 192.0 MiB "
+        "kept back, which leaves 332.0 MiB: raise spec.worker.resources.limits.memory to at least 1152Mi"
     )
     assert (refusal.expected, refusal.actual) == (f"{460 * MIB} bytes", f"{332 * MIB} bytes")
 
