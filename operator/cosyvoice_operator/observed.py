@@ -132,13 +132,16 @@ class Swap:
 class WorkerStatus:
     """What a worker answered on its admin port, cleaned. `load` is seconds by phase, in the worker's words.
 
-    `revision` and `digest` are those of the engine that serves now; None where the worker does not say.
+    `revision`, `digest` and what was `staged_` are those of the engine that serves now; None where the worker does not
+    say.
     """
 
     phase: str
     load: Mapping[str, float] = field(default_factory=dict)
     revision: str | None = None
     digest: str | None = None
+    staged_bytes: int | None = None
+    staged_seconds: float | None = None
     swap: Swap | None = None
 
 

@@ -85,7 +85,15 @@ def _staged(previous: Status, target: str, pods: tuple[Pod, ...]) -> Staged | No
         return previous.staged
     swapped = next((pod for pod in pods if pod.carrier != target and pod.status and pod.status.digest), None)
     if swapped is not None and swapped.status is not None:
-        return Staged(revision=target, digest=swapped.status.digest, pod=swapped.name, node=swapped.node)
+        told = swapped.status
+        return Staged(
+            revision=target,
+            digest=told.digest,
+            bytes=told.staged_bytes,
+            seconds=told.staged_seconds,
+            pod=swapped.name,
+            node=swapped.node,
+        )
     pod = next((pod for pod in pods if pod.carrier == target and pod.stage.succeeded), None)
     if pod is None or pod.stage.ended is None:
         return None

@@ -33,11 +33,15 @@ def parse(body: bytes) -> WorkerStatus | None:
         return None
     load = fields.get("load")
     seconds = {name: termination.number(load.get(name)) for name in LOAD_PHASES} if isinstance(load, dict) else {}
+    found = fields.get("staged")
+    staged: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
     return WorkerStatus(
         phase=fields["phase"],
         load={name: value for name, value in seconds.items() if value is not None},
         revision=_matching(_REVISION, fields.get("revision")),
         digest=_matching(_DIGEST, fields.get("digest")),
+        staged_bytes=termination.whole_number(staged.get("bytes")),
+        staged_seconds=termination.number(staged.get("seconds")),
         swap=_swap(fields.get("swap")),
     )
 

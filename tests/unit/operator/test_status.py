@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -196,6 +197,20 @@ def test_a_spec_that_cannot_be_read_keeps_what_is_known() -> None:
 
     assert (after.active_version, after.reason, after.message) == ("v1", "InvalidSpec", "spec: no such field")
     assert (truths(after)["Stalled"], truths(after)["Ready"], truths(after)["Available"]) == ("True", "False", "True")
+
+
+def test_what_a_swapped_version_took_to_stage_is_told_by_the_worker_that_serves_it() -> None:
+    told = replace(WARM, digest="sha256:22", staged_bytes=2000, staged_seconds=0.2)
+    swapped = ready_pod(V2, template=V1, status=told, node="node1")
+
+    written = report(Observed(pods=(swapped,), workload=replace(full(V2, 1), template=V1)), version="v2")
+
+    assert written.staged == Staged(
+        revision=V2, digest="sha256:22", bytes=2000, seconds=0.2, pod="narrator-a", node="node1"
+    )
+    staged = written.condition("WeightsStaged")
+    assert staged is not None
+    assert staged.message == "sha256:22: 2000 bytes in 0.2 s"
 
 
 containers = st.sampled_from(

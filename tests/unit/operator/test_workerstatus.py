@@ -115,6 +115,21 @@ def test_the_digest_of_what_serves_is_read() -> None:
     assert answer.digest == "sha256:" + "ab" * 32
 
 
+def test_what_was_staged_of_it_is_read() -> None:
+    answer = parse(staged={"bytes": 59133930, "seconds": 0.1714})
+
+    assert answer is not None
+    assert (answer.staged_bytes, answer.staged_seconds) == (59133930, 0.171)
+
+
+@pytest.mark.parametrize("value", [None, [], 7, {}, {"bytes": "7", "seconds": -1}, {"bytes": -1, "seconds": True}])
+def test_what_tells_of_no_staging_is_left_out(value: object) -> None:
+    answer = parse(staged=value)
+
+    assert answer is not None
+    assert (answer.staged_bytes, answer.staged_seconds) == (None, None)
+
+
 @pytest.mark.parametrize(
     "changes", [{"schema": 2}, {"schema": None}, {"phase": "Dancing"}, {"phase": None}, {"phase": ["Map"]}]
 )
