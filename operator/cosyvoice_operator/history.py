@@ -51,7 +51,8 @@ def relabellings(observed: Observed, status: Status, *, condemned: bool) -> tupl
         labels = {names.LABEL_OUTCOME: _outcome(stored, status, condemned), names.LABEL_DIGEST: _digest(stored, status)}
         before = {names.LABEL_OUTCOME: stored.outcome, names.LABEL_DIGEST: stored.digest}
         changed = {label: value for label, value in labels.items() if value is not None and value != before[label]}
-        pin = pins.known(observed, stored.revision)
+        # The pods that told it may be gone since the status was written: a crash may have come between the two.
+        pin = pins.known(observed, stored.revision) or _staged_digest(stored, status)
         pinned = {names.ANNOTATION_DIGEST: pin} if pin is not None and pin != stored.pin else {}
         if changed or pinned:
             found.append(Relabelling(revision=stored.revision, labels=changed, annotations=pinned))
@@ -70,7 +71,11 @@ def _outcome(stored: StoredRevision, status: Status, condemned: bool) -> str | N
 
 def _digest(stored: StoredRevision, status: Status) -> str | None:
     """The first digits of what was staged: enough to tell versions apart in a column."""
+    digest = _staged_digest(stored, status)
+    return stored.digest if digest is None else digest.removeprefix("sha256:")[:DIGEST_DIGITS]
+
+
+def _staged_digest(stored: StoredRevision, status: Status) -> str | None:
+    """The digest that the status remembers of this revision."""
     staged = status.staged
-    if staged is None or staged.revision != stored.revision or staged.digest is None:
-        return stored.digest
-    return staged.digest.removeprefix("sha256:")[:DIGEST_DIGITS]
+    return staged.digest if staged is not None and staged.revision == stored.revision else None

@@ -27,6 +27,11 @@ async def of(admin: Cluster, namespace: str, model: str) -> dict[str, Any]:
     for kind in CHILDREN:
         for child in await admin.list(kind, namespace, labels=names.LABEL_MODEL):
             state[f"{kind}/{child['metadata']['name']}"] = _without_status(child)
+    # A pass between its staging and its failure writes a version's digest into its live ConfigMap too. Nobody reads
+    # that any more: no pod runs the template, and the digest stands with the revision as well.
+    carrier = state[f"Deployment/{model}"]["spec"]["template"]["metadata"]["labels"][names.LABEL_REVISION]
+    read = f"ConfigMap/{names.live_name(model, carrier)}"
+    state = {name: value for name, value in state.items() if name == read or not name.endswith("-live")}
     pods = await admin.list("Pod", namespace, labels=f"{names.LABEL_MODEL}={model}")
     state["pods"] = sorted((_pod(pod) for pod in pods), key=json.dumps)
     like: dict[str, Any] = _like(state, namespace)

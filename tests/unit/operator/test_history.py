@@ -55,7 +55,15 @@ def test_the_digest_of_what_was_staged_is_told_in_short() -> None:
 
 @pytest.mark.parametrize("staged", [None, Staged(revision="r2", digest=DIGEST)])
 def test_labels_that_say_so_already_are_not_written(staged: Any) -> None:
-    kept = altered(stored("r2"), outcome="Good", digest="0123456789ab")
+    kept = altered(stored("r2"), outcome="Good", digest="0123456789ab", pin=DIGEST)
     status = Status(target_revision="r2", last_good_revision="r2", staged=staged)
 
     assert history.relabellings(Observed(revisions=(kept,)), status, condemned=False) == ()
+
+
+def test_a_digest_whose_pods_are_gone_is_written_down_from_the_status() -> None:
+    status = Status(target_revision="r2", staged=Staged(revision="r2", digest=DIGEST))
+
+    (found,) = history.relabellings(Observed(revisions=(stored("r2"),)), status, condemned=False)
+
+    assert found.annotations == {names.ANNOTATION_DIGEST: DIGEST}
