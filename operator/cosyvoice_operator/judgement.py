@@ -72,7 +72,10 @@ def _is_blocked(found: tuple[Failure, ...]) -> bool:
 def _is_late(pod: Pod, deadline: timedelta, now: datetime) -> bool:
     """Whether the pod has had its weights for longer than the deadline, and has only itself to blame."""
     staged = pod.stage.ended.finished_at if pod.stage.succeeded and pod.stage.ended else None
-    if pod.ready or staged is None or now - max(staged, pod.unready_since or staged) <= deadline:
+    if pod.ready or staged is None:
+        return False
+    # The node's clock may be behind: no pod has been staged before it was there.
+    if now - max(staged, pod.unready_since or staged, pod.created) <= deadline:
         return False
     other = failures.of_pod(pod)
     return other is None or other.verdict not in _NOT_ITS_FAULT

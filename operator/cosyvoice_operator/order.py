@@ -37,6 +37,12 @@ def parse(text: str | None) -> Order | None:
     found = _ORDER.fullmatch(text or "")
     if found is None:
         return None
-    nonce = found["nonce"]
-    given = None if nonce is None else datetime.fromtimestamp(int(nonce), UTC)
-    return Order(revision=found["revision"], attempt=int(found["attempt"]), given=given)
+    return Order(revision=found["revision"], attempt=int(found["attempt"]), given=_time(found["nonce"]))
+
+
+def _time(nonce: str | None) -> datetime | None:
+    """The second that `nonce` counts; None where there is no such year."""
+    try:
+        return None if nonce is None else datetime.fromtimestamp(int(nonce), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

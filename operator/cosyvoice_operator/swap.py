@@ -130,9 +130,11 @@ class _Run:
         return pod.name, Order(revision=self.goal.revision, attempt=attempt.number, given=self.now).text
 
     def since(self, pod: Pod) -> timedelta:
-        """How long ago the pod was told."""
+        """How long ago the pod was told. A time to come was not written by this clock: as if long ago."""
         told = order.parse(pod.order)
-        return timedelta.max if told is None or told.given is None else self.now - told.given
+        if told is None or told.given is None or told.given > self.now:
+            return timedelta.max
+        return self.now - told.given
 
     def swap_of(self, pod: Pod) -> Swap | None:
         """What the worker says of this very order; None where it has not taken it up, or does not answer."""

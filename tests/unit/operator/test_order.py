@@ -39,3 +39,7 @@ def test_the_same_order_given_again_has_the_same_name() -> None:
 )
 def test_anything_else_is_no_order(text: str | None) -> None:
     assert order.parse(text) is None
+
+
+def test_a_time_that_no_calendar_has_is_none() -> None:
+    assert order.parse("3f9a1c0b7d.2.999999999999") == Order(revision="3f9a1c0b7d", attempt=2)

@@ -299,6 +299,12 @@ def test_a_pod_that_is_not_ready_in_time_after_staging_condemns_its_version() ->
     assert late.quarantine[0].retry_after == "2026-11-30T12:20:01Z"
 
 
+def test_a_node_whose_clock_is_behind_makes_no_pod_late() -> None:
+    long_ago = Container(ended=Ended(exit_code=0, reason="Completed", finished_at=START - timedelta(minutes=11)))
+
+    assert decide(asked(SERVED_V1), trying(long_ago, Container(running=True))).template == V2
+
+
 def test_staging_may_take_its_time() -> None:
     assert decide(asked(SERVED_V1), trying(Container(running=True)), LATER).template == V2
 

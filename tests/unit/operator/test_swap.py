@@ -131,6 +131,14 @@ def test_an_order_that_is_not_taken_up_is_given_again_under_the_same_name() -> N
     assert scene.pods["a"].order != before
 
 
+def test_an_order_from_another_clocks_future_is_given_again() -> None:
+    scene = Scene(swappable_pod("a", order=f"{NEW}.5.9999999999"), swappable_pod("b"))
+
+    assert scene.step().order is not None
+    assert scene.told("a") == f"{NEW}.5"
+    assert scene.step().order is None
+
+
 def test_the_pod_that_tried_may_go_and_another_one_takes_its_place() -> None:
     scene = two_pods()
     scene.step()
