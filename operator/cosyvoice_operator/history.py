@@ -76,6 +76,7 @@ def _digest(stored: StoredRevision, status: Status) -> str | None:
 
 
 def _staged_digest(stored: StoredRevision, status: Status) -> str | None:
-    """The digest that the status remembers of this revision."""
+    """The digest that the status remembers of this revision. A pod told it: what is none would be no label either."""
     staged = status.staged
-    return staged.digest if staged is not None and staged.revision == stored.revision else None
+    told = staged.digest if staged is not None and staged.revision == stored.revision else None
+    return told if pins.is_digest(told) else None

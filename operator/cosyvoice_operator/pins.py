@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from cosyvoice_operator.observed import Observed
 
@@ -16,7 +17,12 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 def known(observed: Observed, revision: str) -> str | None:
     """The digest of `revision`, as first written down, or as the pods tell of it; None until one was staged."""
-    return next((digest for digest in _told(observed, revision) if digest and _DIGEST.fullmatch(digest)), None)
+    return next((digest for digest in _told(observed, revision) if is_digest(digest)), None)
+
+
+def is_digest(text: str | None) -> TypeGuard[str]:
+    """Whether `text`, which a pod may have told, is one of a manifest."""
+    return text is not None and _DIGEST.fullmatch(text) is not None
 
 
 def _told(observed: Observed, revision: str) -> Iterator[str | None]:

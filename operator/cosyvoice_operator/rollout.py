@@ -91,7 +91,7 @@ def decide(model: Model, observed: Observed, policy: Policy, now: datetime) -> D
     """The next step of `model`. Equal arguments give the same step; once it is done, the next step is to do nothing."""
     status = model.status
     going = swapping.under_way(model, observed, now)
-    observed = swapping.unfinished(observed, going)
+    observed = swapping.unfinished(model, observed, going)
     wanted = pin.wanted(model, observed)
     scene = Scene(model=model, observed=observed, wanted=wanted, now=now, going=going)
     judged = condemned.judge(scene, wanted.revision)

@@ -61,10 +61,16 @@ def toward(model: Model, observed: Observed, template: str, record: RolloutRecor
     return swap.plan(observed, goal, attempted, now)
 
 
-def unfinished(observed: Observed, going: Swapping | None) -> Observed:
-    """`observed`, with a Deployment that is not done as long as the swap is not: Kubernetes knows nothing of it."""
-    workload = observed.workload
-    if going is None or going.step.done or workload is None or workload.revision != going.revision:
+def unfinished(model: Model, observed: Observed, going: Swapping | None) -> Observed:
+    """`observed`, with a Deployment that is not done as long as the swap is not: Kubernetes knows nothing of it.
+
+    While the model is paused no swap goes on, so none that had begun is done before that ends.
+    """
+    workload, record = observed.workload, model.status.rollout
+    stopped = model.spec.paused and record is not None and record.strategy == attempt.HOT_SWAP
+    revision = record.revision if stopped and record is not None else None if going is None else going.revision
+    done = going.step.done if going is not None else revision == model.status.last_good_revision
+    if done or workload is None or revision is None or workload.revision != revision:
         return observed
     return replace(observed, workload=replace(workload, updated=min(workload.updated, workload.replicas - 1)))
 

@@ -53,6 +53,15 @@ def test_the_digest_of_what_was_staged_is_told_in_short() -> None:
     assert [(one.revision, one.labels.get(names.LABEL_DIGEST)) for one in found] == [("r2", "0123456789ab")]
 
 
+@pytest.mark.parametrize("told", ["sha256:../../x y", "sha256:00", DIGEST.upper(), "x" * 300])
+def test_a_pods_word_that_is_no_digest_becomes_neither_label_nor_annotation(told: str) -> None:
+    status = Status(target_revision="r2", staged=Staged(revision="r2", digest=told))
+
+    (found,) = history.relabellings(Observed(revisions=(stored("r2"),)), status, condemned=False)
+
+    assert (dict(found.labels), dict(found.annotations)) == ({names.LABEL_OUTCOME: "Pending"}, {})
+
+
 @pytest.mark.parametrize("staged", [None, Staged(revision="r2", digest=DIGEST)])
 def test_labels_that_say_so_already_are_not_written(staged: Any) -> None:
     kept = altered(stored("r2"), outcome="Good", digest="0123456789ab", pin=DIGEST)

@@ -116,6 +116,20 @@ def test_a_paused_model_takes_no_step() -> None:
     assert (placed.template, placed.current, placed.candidate, placed.swap) == (V1, V1, V2, None)
 
 
+def test_a_swap_that_is_paused_is_not_done_though_a_pod_that_does_not_answer_may_serve_it() -> None:
+    asked, _ = trial("Switched")
+    half = seen(
+        labelled("a", V2, order=f"{V2}.7.1"),
+        ready_pod(V1, "b"),
+        live=Live(template=V1, current=V2),
+        revisions=(kept("v2"),),
+    )
+
+    decision = decide(asks(asked.status, paused=True), half)
+
+    assert (decision.last_good, decision.assessment.ready) == (V1, False)
+
+
 def trial(state: str, *, tries: int = 0, room: bool = False, reason: str = "MissingTensor") -> tuple[Model, Observed]:
     """v2 is being tried by pod a, which says `state`."""
     said = Swap(order=f"{V2}.7", state=state, room=room, failure=Termination(reason=reason, message="why"))
