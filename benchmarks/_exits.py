@@ -1,7 +1,7 @@
-"""When containers ended, and when the API server told of it.
+"""When containers of which pods ended.
 
-The kubelet's `finishedAt` has whole seconds. containerd's own events have nanoseconds, and a watch tells when a pod's
-status had the end of a container in it. All times are seconds since 1970, of the one machine that everything runs on.
+The kubelet's `finishedAt` has whole seconds. containerd's own events have nanoseconds; which pod a container is of, a
+watch tells. All times are seconds since 1970, of the one machine that everything runs on.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,14 +31,6 @@ class Exit:
     container: str
     at: float
     code: int
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """The first event of a watch that has the end of a container in it."""
-
-    pod: str
-    at: float
 
 
 class Lines:
@@ -75,11 +66,15 @@ class Lines:
 
 
 class Ends:
-    """What was heard so far of the ends of containers: by containerd (`exits`) and by a watch of pods (`notices`)."""
+    """What was heard so far: the ends of all containers, from containerd, and the pods of some, from a watch.
+
+    `pods` are all that the watch told of, `owners` the pods of the containers that have ended.
+    """
 
     def __init__(self) -> None:
         self.exits: list[Exit] = []
-        self.notices: dict[str, Notice] = {}
+        self.pods: set[str] = set()
+        self.owners: dict[str, str] = {}
 
     def hear_containerd(self, line: str) -> None:
         """A line of `ctr events`."""
@@ -88,17 +83,19 @@ class Ends:
 
     def hear_watch(self, line: str) -> None:
         """A line of `kubectl get pods --watch -o jsonpath=PODS`."""
-        now = time.time()
         pod, *containers = line.split()
-        for container in containers:
-            self.notices.setdefault(container.partition("://")[2], Notice(pod, now))
+        self.pods.add(pod)
+        self.owners |= {container.partition("://")[2]: pod for container in containers}
 
-    def first_failure(self, since: float) -> tuple[Exit, Notice]:
-        """The first end after `since` of a container of the watched pods that failed. Raises LookupError for none."""
-        for found in sorted(self.exits, key=lambda each: each.at):
-            if found.at >= since and found.code != 0 and found.container in self.notices:
-                return found, self.notices[found.container]
-        raise LookupError(f"no container of the watched pods failed after {since:.3f}")
+    def first_failure(self, but: Set[str]) -> tuple[str, float]:
+        """Which pod failed first, of those that are not in `but`, and when. Raises LookupError where none did."""
+        failed = [
+            found for found in self.exits if found.code != 0 and self.owners.get(found.container, "") not in {"", *but}
+        ]
+        if not failed:
+            raise LookupError(f"of the pods {sorted(self.pods - but)} none was seen to fail")
+        first = min(failed, key=lambda found: found.at)
+        return self.owners[first.container], first.at
 
 
 def exit_of(line: str) -> Exit | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks._exits import Exit, Notice
 from dev.audit import Request
 
 
@@ -29,22 +28,21 @@ class Recovery:
         return self.report + self.watch + self.decision + self.write
 
 
-def recovery(requests: Sequence[Request], ended: Exit, notice: Notice, *, model: str, operator: str) -> Recovery:
-    """The parts of the rollback after `ended`.
+def recovery(requests: Sequence[Request], pod: str, ended: float, *, model: str, operator: str) -> Recovery:
+    """The parts of the rollback after a container of `pod` ended at `ended`, in seconds since 1970.
 
     `requests` are those of one namespace, in the order in which they finished; `operator` is the operator's user name.
     Raises LookupError where one that has to be there is not.
     """
     ours = [each for each in requests if each.user == operator and each.name == model]
-    restored = _first(ours, "patch", "deployments", ended.at)
+    restored = _first(ours, "patch", "deployments", ended)
     decided = _last(ours, "update", "cosyvoicemodels/status", restored.received)
     begun = _last(ours, "get", "cosyvoicemodels", decided.received)
-    theirs = [each for each in requests if each.name == notice.pod]
-    reported = _last(theirs, "patch", "pods/status", notice.at)
+    reported = _first([each for each in requests if each.name == pod], "patch", "pods/status", ended)
     # A pass that had begun already may still read the report: then there was no wait for the watch.
     seen = max(begun.received, reported.completed)
     return Recovery(
-        report=reported.completed - ended.at,
+        report=reported.completed - ended,
         watch=seen - reported.completed,
         decision=decided.received - seen,
         write=restored.completed - decided.received,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 
 from benchmarks._exits import PODS, Ends, Lines
@@ -79,20 +78,20 @@ def measure(rounds: int, place: Playground, cluster: Cluster) -> list[Recovery]:
     with Lines(events, ends.hear_containerd, environment), Lines([watch], ends.hear_watch, environment):
         found = []
         for number in range(rounds):
-            progress(f"round {number + 1} of {rounds}")
             found.append(_one(f"bad-{number}", place, ends, audit))
+            progress(f"round {number + 1} of {rounds}: {found[-1].total:.3f} s")
         return found
 
 
 def _one(version: str, place: Playground, ends: Ends, audit: AuditLog) -> Recovery:
     """Apply a bad version and wait until the good one is back."""
     audit.mark()
-    begun = time.time()
+    before = set(ends.pods)
     place.apply_model(MODEL, path=FAULT, version=version)
     for field, value in (("targetVersion", version), ("reason", "RolledBack")):
         place.run("wait", f"cvm/{MODEL}", f"--for=jsonpath={{.status.{field}}}={value}", "--timeout=120s", timeout=130)
     requests = [each for each in audit.since_mark() if each.namespace == place.namespace]
-    return recovery(requests, *ends.first_failure(begun), model=MODEL, operator=OPERATOR)
+    return recovery(requests, *ends.first_failure(but=before), model=MODEL, operator=OPERATOR)
 
 
 def report(recoveries: Sequence[Recovery]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import rollback
-from benchmarks._exits import Ends, Exit, Notice, exit_of
+from benchmarks._exits import Ends, Exit, exit_of
 from benchmarks._recovery import Recovery, recovery
 from dev.audit import Request
 
@@ -48,9 +48,7 @@ def parts(found: Recovery) -> list[float]:
 
 
 def test_a_rollback_is_split_at_the_report_the_pass_and_the_decision() -> None:
-    found = recovery(
-        ROLLBACK, Exit("c1", 100.25, 66), Notice("narrator-1", 100.74), model="narrator", operator=OPERATOR
-    )
+    found = recovery(ROLLBACK, "narrator-1", 100.25, model="narrator", operator=OPERATOR)
 
     assert parts(found) == [0.5, 0.05, 0.1, 0.1, 0.75]
 
@@ -58,18 +56,14 @@ def test_a_rollback_is_split_at_the_report_the_pass_and_the_decision() -> None:
 def test_a_pass_that_had_begun_before_the_report_did_not_wait_for_the_watch() -> None:
     requests = [each for each in ROLLBACK if each.received != 100.80]
 
-    found = recovery(
-        requests, Exit("c1", 100.25, 66), Notice("narrator-1", 100.74), model="narrator", operator=OPERATOR
-    )
+    found = recovery(requests, "narrator-1", 100.25, model="narrator", operator=OPERATOR)
 
     assert parts(found) == [0.5, 0.0, 0.15, 0.1, 0.75]
 
 
 def test_a_rollback_that_is_not_in_the_log_is_an_error() -> None:
     with pytest.raises(LookupError, match="no patch deployments was received after"):
-        recovery(
-            ROLLBACK[:6], Exit("c1", 100.25, 66), Notice("narrator-1", 100.74), model="narrator", operator=OPERATOR
-        )
+        recovery(ROLLBACK[:6], "narrator-1", 100.25, model="narrator", operator=OPERATOR)
 
 
 def test_containerd_tells_of_the_end_of_a_container_to_the_nanosecond() -> None:
@@ -78,18 +72,18 @@ def test_containerd_tells_of_the_end_of_a_container_to_the_nanosecond() -> None:
     assert exit_of('2026-11-30 23:51:11.29 +0000 UTC k8s.io /tasks/delete {"container_id":"c1"}') is None
 
 
-def test_the_failure_of_a_round_is_the_first_of_a_watched_pod() -> None:
+def test_the_failure_of_a_round_is_the_first_of_a_pod_that_was_not_there_before() -> None:
     ends = Ends()
-    ends.exits += [Exit("old", 90.0, 66), Exit("another", 99.0, 66)]
-    ends.exits += [Exit("again", 102.0, 66), Exit("first", 101.0, 66), Exit("good", 100.5, 0)]
     ends.hear_watch("narrator-0 containerd://old")
-    ends.hear_watch("narrator-1 containerd://good")
-    ends.hear_watch("narrator-1  containerd://first")
-    ends.hear_watch("narrator-1 containerd://again containerd://first")
+    before = set(ends.pods)
+    ends.exits += [Exit("old", 99.0, 66), Exit("of another model", 99.5, 66), Exit("good", 100.0, 0)]
+    ends.exits += [Exit("again", 102.0, 66), Exit("first", 101.0, 66)]
+    ends.hear_watch("narrator-1  containerd://good")
+    ends.hear_watch("narrator-1 containerd://first containerd://again")
 
-    failure, notice = ends.first_failure(since=98.0)
-
-    assert (failure.container, notice.pod) == ("first", "narrator-1")
+    assert ends.first_failure(but=before) == ("narrator-1", 101.0)
+    with pytest.raises(LookupError, match="of the pods \\[\\] none was seen to fail"):
+        ends.first_failure(but=ends.pods)
 
 
 def test_the_goals_are_about_the_whole() -> None:
