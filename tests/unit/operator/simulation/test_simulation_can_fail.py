@@ -16,6 +16,7 @@ from tests.unit.operator.simulation.fake_cluster import FakeCluster
 from tests.unit.operator.simulation.history import History
 from tests.unit.operator.simulation.simulate import HistoryFailedError, run
 from tests.unit.operator.simulation.store import MODEL, NAMESPACE, Object
+from tests.unit.operator.simulation.world import Pace
 
 BAD_THEN_GOOD = (
     Action("spec", ("version", "v2"), 1),
@@ -31,6 +32,7 @@ def history(strategy: str) -> History:
         fates=(("v1", ("good",)), ("v2", ("corrupt",)), ("v3", ("good",))),
         spec=(("rollout.strategy", strategy),),
         actions=(Action("wait", (), 40), *BAD_THEN_GOOD),
+        pace=Pace.EAGER,
     )
 
 
@@ -202,3 +204,15 @@ def test_the_same_history_through_an_honest_door_breaks_none(strategy: str) -> N
 
     assert (world.model or {})["status"]["reason"] == "Ready"
     assert len(list(world.served())) == 3
+
+
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "HotSwap"])
+def test_what_failed_for_a_cause_that_passed_is_tried_again_and_serves(strategy: str) -> None:
+    turned = (Action("wait", (), 40), Action("spec", ("version", "v2"), 400), Action("fate", ("v2", ("good",))))
+    fates = (("v1", ("good",)), ("v2", ("slow",)))
+
+    with asyncio.Runner() as loop:
+        world = run(History(fates=fates, spec=(("rollout.strategy", strategy),), actions=turned), loop)
+
+    assert "RolledBack" in world.story()
+    assert (world.model or {})["status"]["reason"] == "Ready"
