@@ -20,7 +20,7 @@ RESYNC_SECONDS = 1
 IDLE_PASSES = 2
 IDLE_STEPS = 2
 STEP_SECONDS = 0.05
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Episode:
@@ -109,7 +109,7 @@ class Episode:
     async def settle(self) -> None:
         """Wait until an operator lives that finds nothing more to do. Raises TimeoutError where none ever does."""
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not self._is_idle():
+            while not (self._is_idle() and await self._is_at_rest()):
                 if self._proxy and self._proxy.killed:
                     self.died += 1
                     await self._end_life(self._proxy)
@@ -124,6 +124,18 @@ class Episode:
         if self._idle_steps < IDLE_STEPS:
             return False
         return not self._proxy or (self._proxy.passes >= IDLE_PASSES and not self._proxy.killed)
+
+    async def _is_at_rest(self) -> bool:
+        """Whether the status is about the newest spec, and nothing is under way: who waits for an answer looks idle."""
+        model = await self.admin.get(names.KIND, self.namespace, MODEL)
+        if self._proxy is None or model is None:
+            return True
+        status = model.get("status", {})
+        progressing = [found["status"] for found in status.get("conditions", ()) if found["type"] == "Progressing"]
+        rests = status.get("observedGeneration") == model["metadata"]["generation"] and progressing == ["False"]
+        if not rests:
+            self._touched()
+        return rests
 
     def _arm(self) -> None:
         if self._proxy and (death := next(self._deaths, None)):
