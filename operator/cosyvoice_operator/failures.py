@@ -134,6 +134,13 @@ def of_swap(pod: Pod, said: Termination, tries: int, time: datetime | None) -> F
     )
 
 
+def of_eviction(pod: Pod, version: str) -> Failure:
+    """A pod that its node threw out while it was to load `version` in place."""
+    words = clean(pod.lost_message, 300) or pod.lost
+    message = f"{pod.name} was evicted from {pod.node} while it was to load {version}: {words}"
+    return _failure(pod, Verdict.EXTERNAL, pod.lost or "", message)
+
+
 def of_claim(claim: Claim | None, pods: tuple[Pod, ...]) -> tuple[Failure, ...]:
     """A claim that is missing, or that only one node can mount while the replicas are on several."""
     if claim is None:

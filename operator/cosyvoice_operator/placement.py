@@ -74,12 +74,17 @@ def tell(placed: Placement, version: str, verdict: Assessment) -> Assessment:
 
 
 def home(scene: Scene) -> str | None:
-    """The template whose pods serve the last good revision, or did; None where there is nothing to go back to."""
+    """The template whose pods serve the last good revision, or did; None where there is nothing to go back to.
+
+    Where somebody deleted the revision that this template is of, no new pod can mount its configuration: the last good
+    revision then gets pods of its own.
+    """
     workload, status = scene.observed.workload, scene.model.status
     if status.last_good_revision is None:
         return None
     if workload is not None and workload.revision == status.last_good_revision:
-        return workload.carrier
+        lives = workload.template is None or scene.observed.stored(workload.template) is not None
+        return workload.carrier if lives or scene.back is None else status.last_good_revision
     candidates = (status.last_good_template, status.last_good_revision)
     return next((name for name in candidates if scene.observed.stored(name) is not None), None)
 

@@ -25,6 +25,7 @@ ROOM_AFTER_AT_MOST = timedelta(hours=1)
 
 PROOF = timedelta(seconds=5)  # so long it has to serve: what dies at its first request is not good
 
+EVICTED = "Evicted"  # the kubelet's word for a pod that it ends because the node lacks memory or disk
 STAGING, LOADING, SWITCHED, FAILED = "Staging", "Loading", "Switched", "Failed"
 
 
@@ -90,7 +91,9 @@ class SwapStep:
 def plan(observed: Observed, goal: Goal, attempt: Attempt, now: datetime) -> SwapStep:
     """The next step towards `goal`. Equal arguments give the same step; once it is taken, the next one is to wait."""
     run = _Run(goal=goal, attempt=attempt, now=now)
-    pods = [pod for pod in observed.pods if pod.carrier == goal.template and not pod.lost]
+    mine = [pod for pod in observed.pods if pod.carrier == goal.template]
+    run = replace(run, evicted=next((pod for pod in mine if pod.lost == EVICTED and run.has_told(pod)), None))
+    pods = [pod for pod in mine if not pod.lost]
     current = observed.loads(goal.template)
     if current == goal.revision or goal.proven:
         return _spread(pods, run)
@@ -109,16 +112,27 @@ def plan(observed: Observed, goal: Goal, attempt: Attempt, now: datetime) -> Swa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One pass of a swap, and what it makes of a pod."""
+    """One pass of a swap, and what it makes of a pod. `evicted`: one that its node threw out over this attempt."""
 
     goal: Goal
     attempt: Attempt
     now: datetime
+    evicted: Pod | None = None
 
     @property
     def waiting(self) -> Attempt:
         """The attempt while not all that it waits for serves the revision."""
         return replace(self.attempt, serving=None)
+
+    @property
+    def room_after(self) -> timedelta:
+        """How long to wait for memory that others take."""
+        return min(max(ROOM_AFTER, self.now - self.attempt.started), ROOM_AFTER_AT_MOST)
+
+    @property
+    def elsewhere(self) -> Attempt:
+        """The next try, after one that says nothing of the revision."""
+        return replace(self.attempt, number=self.attempt.number + 1, serving=None)
 
     def has_told(self, pod: Pod) -> bool:
         """Whether the pod has the order of this very attempt."""
@@ -191,6 +205,8 @@ def _drive(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
     where, version = f"{pod.name} on {pod.node}", run.goal.version
     step = replace(step, attempt=run.waiting)
     if not run.has_told(pod):
+        if run.evicted is not None:
+            return _evicted(step, run.evicted, run)
         return replace(step, order=run.tell(pod, run.attempt), message=f"{where} is told to load {version}")
     swap = run.swap_of(pod)
     if swap is None:
@@ -207,14 +223,20 @@ def _drive(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
     return replace(step, reason=progress.LOADING, message=f"{where} loads {version} while it serves{phase}")
 
 
+def _evicted(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
+    """The node had not the memory for what the pod was to load. Told at once, the next one would go the same way."""
+    failure = failures.of_eviction(pod, run.goal.version)
+    step = replace(step, room_refused=True, failures=(failure,), message=failure.message)
+    return step if run.since(pod) < run.room_after else replace(step, attempt=run.elsewhere)
+
+
 def _failed(step: SwapStep, pod: Pod, swap: Swap, run: _Run) -> SwapStep:
     """The pod serves on what it served. What may pass by itself is tried again."""
     told = order.parse(pod.order)
     failure = failures.of_swap(pod, swap.failure, run.attempt.tries, told.given if told else None)
     step = replace(step, failures=(failure,), message=failure.message)
     if swap.room:
-        wait = min(max(ROOM_AFTER, run.now - run.attempt.started), ROOM_AFTER_AT_MOST)
-        following = replace(run.attempt, number=run.attempt.number + 1)
+        wait, following = run.room_after, run.elsewhere
         step = replace(step, room_refused=True)
     else:
         wait = min(RETRY_AFTER * 2 ** min(run.attempt.tries, 10), RETRY_AFTER_AT_MOST)

@@ -131,24 +131,6 @@ def test_an_order_that_is_not_taken_up_is_given_again_under_the_same_name() -> N
     assert scene.pods["a"].order != before
 
 
-def test_an_order_from_another_clocks_future_is_given_again() -> None:
-    scene = Scene(swappable_pod("a", order=f"{NEW}.5.9999999999"), swappable_pod("b"))
-
-    assert scene.step().order is not None
-    assert scene.told("a") == f"{NEW}.5"
-    assert scene.step().order is None
-
-
-def test_the_pod_that_tried_may_go_and_another_one_takes_its_place() -> None:
-    scene = two_pods()
-    scene.step()
-    del scene.pods["a"]
-
-    scene.step()
-
-    assert scene.orders() == [f"{NEW}.5"]
-
-
 def test_a_version_that_cannot_be_loaded_is_condemned_at_once_and_nobody_else_tries_it() -> None:
     scene = two_pods()
     scene.step()
@@ -309,16 +291,3 @@ def test_planning_twice_plans_the_same() -> None:
     scene = two_pods()
 
     assert swap.plan(scene.observed, GOAL, FIRST, scene.now) == swap.plan(scene.observed, GOAL, FIRST, scene.now)
-
-
-def test_a_lost_pod_and_pods_of_another_template_are_left_alone() -> None:
-    gone = swappable_pod("gone", lost="Evicted", ready=False)
-    other = replace(swappable_pod("other"), template="t9")
-    scene = Scene(gone, other, swappable_pod("a"))
-
-    scene.step()
-    scene.say("a", SWITCHED)
-    scene.prove()
-
-    assert scene.prove().done
-    assert (scene.told("gone"), scene.told("other")) == (None, None)

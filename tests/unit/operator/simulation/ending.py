@@ -37,6 +37,7 @@ def _is_worth_a_retry(world: World) -> bool:
         return False
     status = model.get("status", {})
     refused = any(run.swap is not None and run.swap.room for run in world.kubelets.runs.values())
+    refused |= any(pod.get("status", {}).get("reason") == "Evicted" for pod in world.store.all("Pod"))
     if status.get("reason") == "NoCapacity" and refused and world.kubelets.nodes.room and not world.kubelets.nodes.down:
         return True
     return any(

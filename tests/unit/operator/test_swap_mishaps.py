@@ -1,0 +1,59 @@
+"""Swaps and what comes between: pods that go, nodes without memory, clocks that are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cosyvoice_operator.swap import SWITCHED
+from tests.unit.operator.swapping import NEW, Scene, swappable_pod
+
+
+def two_pods() -> Scene:
+    return Scene(swappable_pod("a"), swappable_pod("b"))
+
+
+def test_the_pod_that_tried_may_go_and_another_one_takes_its_place() -> None:
+    scene = two_pods()
+    scene.step()
+    del scene.pods["a"]
+
+    scene.step()
+
+    assert scene.orders() == [f"{NEW}.5"]
+
+
+def test_a_pod_that_is_evicted_over_a_try_is_not_followed_by_the_others() -> None:
+    scene = two_pods()
+    scene.step()
+    scene.change("a", lost="Evicted", lost_message="The node was low on resource: memory.", ready=False, status=None)
+
+    refused = scene.step(seconds=5)
+
+    assert (refused.room_refused, refused.condemned, scene.orders()) == (True, False, [f"{NEW}.5", None])
+    assert refused.message == "a was evicted from node1 while it was to load v2: The node was low on resource: memory."
+
+    scene.step(seconds=3600)
+    scene.step()
+    assert scene.orders() == [f"{NEW}.5", f"{NEW}.6"]
+    assert scene.attempt.tries == 0
+
+
+def test_an_order_from_another_clocks_future_is_given_again() -> None:
+    scene = Scene(swappable_pod("a", order=f"{NEW}.5.9999999999"), swappable_pod("b"))
+
+    assert scene.step().order is not None
+    assert scene.told("a") == f"{NEW}.5"
+    assert scene.step().order is None
+
+
+def test_a_lost_pod_and_pods_of_another_template_are_left_alone() -> None:
+    gone = swappable_pod("gone", lost="Evicted", ready=False)
+    other = replace(swappable_pod("other"), template="t9")
+    scene = Scene(gone, other, swappable_pod("a"))
+
+    scene.step()
+    scene.say("a", SWITCHED)
+    scene.prove()
+
+    assert scene.prove().done
+    assert (scene.told("gone"), scene.told("other")) == (None, None)
