@@ -30,7 +30,7 @@ def _told(observed: Observed, revision: str) -> Iterator[str | None]:
     yield stored.pin if stored else None
     yield from (live.pins.get(revision) for live in observed.lives)
     for pod in observed.pods:
-        if pod.status is not None and pod.status.revision == revision:
+        if pod.status is not None and pod.status.revision == revision == pod.revision:
             yield pod.status.digest
         # What `stage` said is about what the pod was made for, unless it was made when something else was loaded.
         as_made = pod.carrier == revision == observed.loads(revision) and pod.order is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from cosyvoice_operator import eligibility
 from cosyvoice_operator.observed import Observed, Pod, ReplicaSet, Workload
 
 
@@ -26,10 +27,20 @@ def by_what_is_served(seen: Observed) -> Observed:
 
 def _pod(pod: Pod, seen: Observed, versions: Mapping[str, str]) -> Pod:
     told = pod.status.revision if pod.status is not None else None
-    revision = told or seen.loads(pod.revision)
+    revision = told if told is not None and _can_serve(pod, told, seen) else seen.loads(pod.revision)
     if revision == pod.revision:
         return pod
     return replace(pod, revision=revision, version=versions.get(revision, pod.version), template=pod.revision)
+
+
+def _can_serve(pod: Pod, revision: str, seen: Observed) -> bool:
+    """Whether to believe a pod, read by its labels, that it serves `revision`: a new version may say anything, and what
+    it says must not pass for the word of a pod that serves well.
+    """
+    carrier, claimed = seen.stored(pod.revision), seen.stored(revision)
+    if revision == pod.revision or carrier is None or claimed is None:
+        return True
+    return eligibility.obstacle(carrier.template, claimed.template) is None
 
 
 def _workload(workload: Workload, seen: Observed, pods: tuple[Pod, ...]) -> Workload:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from cosyvoice_operator.observed import Live, Observed, Pod, ReplicaSet, WorkerStatus, Workload
@@ -9,7 +10,11 @@ from cosyvoice_operator.served import by_what_is_served
 from tests.unit.operator.builders import full, ready_pod, stored
 
 OLD, NEW = "r1", "r2"
-BOTH = (stored(NEW, version="v2"), stored(OLD, age=60))
+STAGER = {"spec": {"initContainers": [{"name": "stager"}]}}
+BOTH = (
+    replace(stored(NEW, version="v2"), template=STAGER),
+    replace(stored(OLD, age=60), template=STAGER),
+)
 SWAPPED = Live(template=OLD, current=NEW)
 
 
