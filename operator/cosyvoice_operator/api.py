@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from cosyvoice_operator.api_spec import Spec
 from cosyvoice_operator.api_status import Status, parse_status
 from cosyvoice_operator.errors import InvalidQuantityError, InvalidSpecError
 from cosyvoice_operator.quantity import Quantity
+
+MAX_ANNOTATION = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +70,19 @@ def parse(raw: Mapping[str, Any]) -> Model:
         identity=parse_identity(raw),
         spec=spec,
         status=parse_status(raw),
-        retry=annotations.get(names.ANNOTATION_RETRY) or None,
-        rollback_to=annotations.get(names.ANNOTATION_ROLLBACK_TO) or None,
+        retry=_brief(annotations.get(names.ANNOTATION_RETRY)),
+        rollback_to=_brief(annotations.get(names.ANNOTATION_ROLLBACK_TO)),
     )
+
+
+def _brief(annotation: str | None) -> str | None:
+    """The annotation's value, which the status repeats for every version in quarantine: 256 KiB of it have no room.
+
+    Different values stay different.
+    """
+    if not annotation or len(annotation) <= MAX_ANNOTATION:
+        return annotation or None
+    return f"sha256:{hashlib.sha256(annotation.encode()).hexdigest()}"
 
 
 def _check_quantities(spec: Spec) -> None:

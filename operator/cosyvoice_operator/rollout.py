@@ -195,7 +195,8 @@ def _active(model: Model, observed: Observed, goal: str) -> tuple[str | None, st
 
 def _look_again(scene: Scene, placed: Placement | None, verdict: Assessment, entry: Quarantined | None) -> float | None:
     if placed is not None and placed.swap is not None and not placed.swap.done:
-        return ASK_AGAIN_SECONDS
+        stuck = placed.swap.condemned or placed.swap.room_refused
+        return LOOK_AGAIN_SECONDS if stuck else ASK_AGAIN_SECONDS
     if verdict.ready or verdict.reason in {assessment.INVALID_SPEC, assessment.NAME_CONFLICT, assessment.PAUSED}:
         return None
     loading = placed.revision if placed else scene.wanted.revision

@@ -74,3 +74,17 @@ def test_a_status_that_is_not_ours_counts_as_none(status: Any) -> None:
 
 def test_a_condition_that_was_never_set_is_not_true() -> None:
     assert not Status().is_true("Ready")
+
+
+def test_annotations_too_long_to_be_repeated_in_a_status_are_told_apart_all_the_same() -> None:
+    def read(value: str) -> tuple[str | None, str | None]:
+        raw = raw_model()
+        raw["metadata"]["annotations"] = {"cosyvoice.dev/retry": value, "cosyvoice.dev/rollback-to": value}
+        model = api.parse(raw)
+        return model.retry, model.rollback_to
+
+    assert read("once more") == ("once more", "once more")
+    assert read("") == (None, None)
+    long, longer = read("x" * 200_000), read("x" * 200_001)
+    assert long != longer
+    assert max(len(value or "") for value in long) <= api.MAX_ANNOTATION

@@ -104,6 +104,7 @@ def test_with_automatic_rollback_off_it_is_told_and_nothing_is_moved() -> None:
     decision = decide(asked, observed)
 
     assert (decision.quarantine, decision.assessment.stalled) == ((), True)
+    assert decision.look_again == rollout.LOOK_AGAIN_SECONDS
     assert decision.placed is not None
     assert (decision.placed.candidate, decision.placed.swap and decision.placed.swap.order) == (V2, None)
 
