@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from cosyvoice_operator import order, progress, times
+from cosyvoice_operator import order, progress, rollout, times
 from cosyvoice_operator.observed import Live, ReplicaSet, Swap, Workload
 from tests.unit.operator.builders import (
     START,
