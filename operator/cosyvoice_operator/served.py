@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cosyvoice_operator import eligibility
+from cosyvoice_operator import eligibility, order
 from cosyvoice_operator.observed import Observed, Pod, ReplicaSet, Workload
 
 
@@ -37,10 +37,10 @@ def _can_serve(pod: Pod, revision: str, seen: Observed) -> bool:
     """Whether to believe a pod, read by its labels, that it serves `revision`: a new version may say anything, and what
     it says must not pass for the word of a pod that serves well.
     """
-    carrier, claimed = seen.stored(pod.revision), seen.stored(revision)
-    if revision == pod.revision or carrier is None or claimed is None:
+    carrier, claimed, told = seen.stored(pod.revision), seen.stored(revision), order.parse(pod.order)
+    if carrier is None or revision in {pod.revision, seen.loads(pod.revision), told.revision if told else None}:
         return True
-    return eligibility.obstacle(carrier.template, claimed.template) is None
+    return claimed is not None and eligibility.obstacle(carrier.template, claimed.template) is None
 
 
 def _workload(workload: Workload, seen: Observed, pods: tuple[Pod, ...]) -> Workload:

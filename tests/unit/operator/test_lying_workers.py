@@ -26,13 +26,18 @@ def kept(name: str, spec: dict[str, Any]) -> StoredRevision:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [({}, {}), (STAGER, {}), (STAGER, {**STAGER, "containers": [{"name": "worker", "image": "w:2"}]})],
+    ("old", "new", "claimed"),
+    [
+        ({}, {}, V1),
+        (STAGER, {}, V1),
+        (STAGER, {**STAGER, "containers": [{"name": "worker", "image": "w:2"}]}, V1),
+        (STAGER, STAGER, "nobodys"),
+    ],
 )
 def test_a_pod_that_cannot_serve_what_it_claims_to_is_a_pod_of_its_own_version(
-    old: dict[str, Any], new: dict[str, Any]
+    old: dict[str, Any], new: dict[str, Any], claimed: str
 ) -> None:
-    claim = WorkerStatus(phase="Build", revision=V1, digest=FORGED)
+    claim = WorkerStatus(phase="Build", revision=claimed, digest=FORGED)
     liar = pod(V2, "new", version="v2", stage=STAGED, worker=Container(running=True), status=claim)
     observed = by_what_is_served(
         Observed(

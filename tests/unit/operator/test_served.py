@@ -77,9 +77,15 @@ def test_replica_sets_speak_of_what_their_pods_load_and_keep_their_template() ->
 
 
 def test_a_revision_that_is_no_longer_stored_keeps_the_label_of_the_pod() -> None:
-    (pod,) = by_what_is_served(seen(labelled("ghost"))).pods
+    (pod,) = by_what_is_served(seen(replace(labelled("ghost"), order="ghost.1.5"))).pods
 
     assert (pod.revision, pod.version) == ("ghost", "v1")
+
+
+def test_a_pod_that_was_never_to_load_what_it_claims_to_serve_is_not_believed() -> None:
+    (pod,) = by_what_is_served(seen(labelled("ghost"))).pods
+
+    assert pod.revision == OLD
 
 
 def test_there_may_be_no_deployment_and_one_without_our_label() -> None:
