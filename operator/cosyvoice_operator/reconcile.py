@@ -12,9 +12,11 @@ from datetime import datetime
 
 from cosyvoice_operator import api, api_status, events, foreign, history, manifests, metrics, names, rollout, status
 from cosyvoice_operator.api import Model
+from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.desired import desired
-from cosyvoice_operator.errors import InvalidSpecError, NotFoundError, RejectedError, TerminatingError
+from cosyvoice_operator.errors import ConflictError, InvalidSpecError, NotFoundError, RejectedError, TerminatingError
+from cosyvoice_operator.events import Event
 from cosyvoice_operator.gather import Gatherer
 from cosyvoice_operator.observed import Observed
 from cosyvoice_operator.publish import Publisher
@@ -81,7 +83,7 @@ class Reconciler:
         after = status.report(model, observed, decision, now)
         self._models.set(key, after.reason)
         if after != model.status:
-            await self._publisher.publish(raw, after, events.between(model.status, after, created=decision.create))
+            await self._publish(key, raw, model, after, events.between(model.status, after, created=decision.create))
             if decision.fallen is not None:
                 metrics.ROLLBACKS.labels(decision.fallen.reason).inc()
 
@@ -110,6 +112,20 @@ class Reconciler:
             await self._cluster.delete("ConfigMap", model.namespace, names.revision_name(model.name, revision))
             self._log("revision pruned", model, "ConfigMap", names.revision_name(model.name, revision))
         return decision.look_again
+
+    async def _publish(self, key: Key, raw: Object, model: Model, after: Status, told: tuple[Event, ...]) -> None:
+        """Write the status. Raises ConflictError where what it was decided on has changed since.
+
+        Others write into a model's metadata at any time, and a pass that asks slow pods takes seconds: were each such
+        write to spoil it, a busy neighbour could put a rollback off for ever.
+        """
+        try:
+            await self._publisher.publish(raw, after, told)
+        except ConflictError:
+            newest = await self._cluster.get(names.KIND, *key)
+            if newest is None or "deletionTimestamp" in newest["metadata"] or api.parse(newest) != model:
+                raise
+            await self._publisher.publish(newest, after, told)
 
     async def _order(self, model: Model, order: tuple[str, str] | None) -> None:
         """Tell a pod what to load in place. One that is gone needs no telling; its end brings another pass."""
