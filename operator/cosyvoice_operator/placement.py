@@ -67,7 +67,9 @@ def tell(placed: Placement, version: str, verdict: Assessment) -> Assessment:
     if not verdict.progressing or verdict.failures or verdict.reason == assessment.NO_CAPACITY:
         return verdict
     if placed.swap is not None and not placed.swap.done:
-        return replace(verdict, reason=placed.swap.reason, message=f"{version}: {placed.swap.message}")
+        silent = placed.swap.silent
+        told = replace(verdict, reason=placed.swap.reason, message=f"{version}: {placed.swap.message}")
+        return replace(told, progressing=not silent, stalled=silent)
     if placed.obstacle is not None and verdict.reason != progress.CREATING:
         return replace(verdict, message=f"{verdict.message} (not swapped in place: {placed.obstacle})")
     return verdict

@@ -71,7 +71,8 @@ class Goal:
 class SwapStep:
     """What the live ConfigMap has to hold after this pass, the order to give (pod, annotation), and how it goes.
 
-    `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `condemned`: the failures
+    `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `silent`: a
+    worker has said nothing for as long as a swap may take. `condemned`: the failures
     count against the revision. `attempt` is the one that the order belongs to: where it differs from the one given, it
     has to be remembered before the order is given.
     """
@@ -84,6 +85,7 @@ class SwapStep:
     order: tuple[str, str] | None = None
     done: bool = False
     room_refused: bool = False
+    silent: bool = False
     condemned: bool = False
     failures: tuple[Failure, ...] = ()
 
@@ -212,7 +214,10 @@ def _drive(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
     if swap is None:
         unheard = pod.ready and pod.status is not None and run.since(pod) >= RESEND_AFTER
         again = run.tell(pod, run.attempt) if unheard else None
-        return replace(step, order=again, message=f"waiting for {where} to begin with {version}")
+        silent = run.since(pod) > run.goal.deadline
+        message = f"waiting for {where} to begin with {version}"
+        message += "; its worker does not answer on the admin port: is it kept from it?" if silent else ""
+        return replace(step, order=again, message=message, silent=silent)
     if swap.state == FAILED:
         return _failed(step, pod, swap, run)
     if swap.state == SWITCHED:

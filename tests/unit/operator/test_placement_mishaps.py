@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from msgspec import structs
 
+from cosyvoice_operator import rollout
 from cosyvoice_operator.observed import Live
-from tests.unit.operator.builders import (
-    ready_pod,
-)
+from cosyvoice_operator.order import Order
+from tests.unit.operator.builders import POLICY, START, ready_pod
 from tests.unit.operator.placing import SERVED_V1, V1, V2, asks, decide, kept, labelled, seen, trial
 
 
@@ -37,3 +38,17 @@ def test_a_swapped_revision_whose_carrier_was_deleted_gets_pods_of_its_own() -> 
 
     assert (decision.template, decision.revision, decision.prune) == (V2, V2, ())
     assert decide(asks(good), replace(orphaned, revisions=())).template == V1
+
+
+def test_a_worker_that_never_answers_stalls_the_swap_and_blames_nobody() -> None:
+    asked, trying = trial("Loading")
+    told = Order(revision=V2, attempt=7, given=START).text
+    first, second = (replace(pod, status=None) for pod in trying.pods)
+    silent = replace(trying, pods=(replace(first, order=told), second))
+
+    early, late = (rollout.decide(asked, silent, POLICY, START + timedelta(seconds=seconds)) for seconds in (600, 601))
+
+    assert (early.assessment.progressing, early.assessment.stalled) == (True, False)
+    assert (late.assessment.progressing, late.assessment.stalled) == (False, True)
+    assert (late.quarantine, late.template, late.assessment.degraded) == ((), V1, False)
+    assert "does not answer" in late.assessment.message
