@@ -21,7 +21,17 @@ def phase(observed: Observed, revision: str) -> tuple[str, str]:
     pod = min(pods, key=lambda pod: (_rank(pod), pod.name))
     ready = sum(pod.ready for pod in pods)
     wanted = observed.workload.replicas if observed.workload else len(pods)
-    return _words(pod, f"{ready} of {wanted} replicas ready")
+    reason, words = _words(pod, f"{ready} of {wanted} replicas ready")
+    return reason, words + _lost_before(observed, revision, pods)
+
+
+def _lost_before(observed: Observed, revision: str, pods: tuple[Pod, ...]) -> str:
+    """Why the newest pod that was replaced failed as a whole: it may happen to the next one, too."""
+    lost = [pod for pod in observed.pods if pod.revision == revision and pod.lost and pod not in pods]
+    if not lost:
+        return ""
+    newest = max(lost, key=lambda pod: (pod.created, pod.name))
+    return f" (in place of {newest.name}: {newest.lost}: {newest.lost_message or 'no message'})"
 
 
 def is_loading(pod: Pod) -> bool:

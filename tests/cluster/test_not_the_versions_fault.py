@@ -160,7 +160,7 @@ def test_a_pod_is_evicted_for_the_storage_it_takes(place: Playground, bad_path: 
     fill = "open('/tmp/filled', 'wb').write(bytes(8 * 2**20))"
     place.run("exec", pod, "-c", "worker", "--", "python3", "-c", fill)
 
-    check_blameless(place, "Evicted", words="exceeds the total limit of containers 1Mi")
+    check_blameless(place, "Evicted", "Staging", "Loading", words="exceeds the total limit of containers 1Mi")
     assert place.get("pod", pod)["status"]["reason"] == "Evicted"
 
 

@@ -97,7 +97,7 @@ def assess(observed: Observed, status: Status | None = None, hold: Hold | None =
             ),
             "P",
             "Staging",
-            "v1: 0 of 1 replicas ready; b on node1 stages the weights",
+            "v1: 0 of 1 replicas ready; b on node1 stages the weights (in place of a: Evicted: low on memory)",
         ),
         (
             Observed(workload=workload(V1, 1), pods=(pod(V1, "a", lost="Evicted", lost_message="low on memory"),)),
