@@ -12,7 +12,7 @@ from tests.apiserver.deployment_controller import is_ready
 
 CHILDREN = ("ConfigMap", "Service", "PodDisruptionBudget", "Deployment")
 
-_TIMES = frozenset({"lastTransitionTime", "time", "since", "retryAfter", "startedAt"})
+_TIMES = frozenset({"lastTransitionTime", "time", "since", "retryAfter", "startedAt", "servingSince"})
 _UNLIKE = _TIMES | {"pod", "node", "load", "clusterIP", "clusterIPs"}
 _ORDER = re.compile(r"\b([0-9a-f]{10}\.[0-9]+)\.[0-9]+\b")  # with the second at which it was given
 _POD = re.compile(r"\bnarrator-[0-9a-f]{10}-[0-9]+ on node-[0-9]+|\bnarrator-[0-9a-f]{10}-[0-9]+\b")

@@ -13,6 +13,7 @@ from tests.unit.operator.simulation.world import World
 
 QUIET = timedelta(seconds=700)  # longer than any deadline of the histories, and than two resyncs
 LONGEST = timedelta(hours=12)
+HELD = frozenset({"InvalidSpec", "Paused"})  # nothing is tried before the user has acted
 
 
 async def settle(world: World) -> None:
@@ -36,6 +37,8 @@ def _is_worth_a_retry(world: World) -> bool:
     if model is None or not set(world.fates.get(model["spec"]["version"], WORKING)) <= WORKING:
         return False
     status = model.get("status", {})
+    if status.get("reason") in HELD:
+        return False
     refused = any(run.swap is not None and run.swap.room for run in world.kubelets.runs.values())
     refused |= any(pod.get("status", {}).get("reason") == "Evicted" for pod in world.store.all("Pod"))
     if status.get("reason") == "NoCapacity" and refused and world.kubelets.nodes.room and not world.kubelets.nodes.down:
