@@ -10,11 +10,22 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from cosyvoice_operator import assessment, attempt, eligibility, manifests, progress, revision, swapping, times
+from cosyvoice_operator import (
+    assessment,
+    attempt,
+    eligibility,
+    failures,
+    manifests,
+    progress,
+    revision,
+    swapping,
+    times,
+)
 from cosyvoice_operator.api_status import RolloutRecord
 from cosyvoice_operator.assessment import Assessment
 from cosyvoice_operator.condemned import Scene
 from cosyvoice_operator.failures import Failure
+from cosyvoice_operator.observed import Pod
 from cosyvoice_operator.revision import Policy
 from cosyvoice_operator.swap import SwapStep
 
@@ -116,13 +127,23 @@ def _swaps(scene: Scene, policy: Policy, wanted: str, lack: Failure | None) -> t
     if obstacle is not None:
         return False, obstacle if asked.strategy == attempt.HOT_SWAP else None
     begun = before.strategy if before is not None and before.revision == wanted else None
+    pods = [pod for pod in scene.observed.pods if pod.carrier == place]
+    ready = any(pod.ready for pod in pods)
     if begun == attempt.HOT_SWAP:
+        if not ready and any(_fails(pod) for pod in pods):
+            return False, "the replicas that are to try it fail themselves"
         return lack is None or asked.on_no_capacity != attempt.REPLACE, None
-    if not any(pod.ready and pod.carrier == place for pod in scene.observed.pods):
+    if not ready:
         return False, "no replica is ready to try it" if begun is None else None
     if asked.strategy == AUTO:
         return begun != attempt.REPLACE and lack is not None, None
     return begun is None, None
+
+
+def _fails(pod: Pod) -> bool:
+    """Whether the pod will not become ready with what it loads, as far as can be told."""
+    failure = failures.of_pod(pod)
+    return failure is not None and failure.counts(deadline_exceeded=False)
 
 
 def _obstacle(scene: Scene, policy: Policy, carrier: str, wanted: str) -> str | None:

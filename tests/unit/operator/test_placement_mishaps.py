@@ -10,7 +10,7 @@ from msgspec import structs
 from cosyvoice_operator import rollout
 from cosyvoice_operator.observed import Live
 from cosyvoice_operator.order import Order
-from tests.unit.operator.builders import POLICY, START, ready_pod
+from tests.unit.operator.builders import POLICY, START, ended_container, ready_pod
 from tests.unit.operator.placing import SERVED_V1, V1, V2, asks, decide, kept, labelled, seen, trial
 
 
@@ -52,3 +52,12 @@ def test_a_worker_that_never_answers_stalls_the_swap_and_blames_nobody() -> None
     assert (late.assessment.progressing, late.assessment.stalled) == (False, True)
     assert (late.quarantine, late.template, late.assessment.degraded) == ((), V1, False)
     assert "does not answer" in late.assessment.message
+
+
+def test_a_swap_that_only_failing_replicas_could_try_goes_on_in_pods_of_its_own() -> None:
+    asked, trying = trial("Loading")
+    silent = ended_container(70, reason="SilentAudio", message="the warm-up is silent")
+    failing = [replace(pod, ready=False, ready_since=None, status=None, worker=silent) for pod in trying.pods]
+
+    assert decide(asked, trying).template == V1
+    assert decide(asked, replace(trying, pods=tuple(failing))).template == V2
