@@ -70,7 +70,11 @@ def unfinished(model: Model, observed: Observed, going: Swapping | None) -> Obse
     stopped = model.spec.paused and record is not None and record.strategy == attempt.HOT_SWAP
     revision = record.revision if stopped and record is not None else None if going is None else going.revision
     done = going.step.done if going is not None else revision == model.status.last_good_revision
-    if done or workload is None or revision is None or workload.revision != revision:
+    if workload is None or revision is None or workload.revision != revision:
+        return observed
+    # A pod that was lost a moment ago still counts in the Deployment's status.
+    serving = sum(pod.ready for pod in observed.pods if pod.revision == revision)
+    if done and serving >= workload.replicas:
         return observed
     return replace(observed, workload=replace(workload, updated=min(workload.updated, workload.replicas - 1)))
 

@@ -61,3 +61,14 @@ def test_a_swap_that_only_failing_replicas_could_try_goes_on_in_pods_of_its_own(
 
     assert decide(asked, trying).template == V1
     assert decide(asked, replace(trying, pods=tuple(failing))).template == V2
+
+
+def test_a_swapped_version_is_not_ready_while_a_lost_pod_still_counts_for_kubernetes() -> None:
+    good = structs.replace(
+        SERVED_V1, last_good_revision=V2, last_good_template=V1, active_revision=V2, target_revision=V2
+    )
+    a, b = labelled("a", V2), labelled("b", V2)
+    both = seen(a, b, live=Live(template=V1, current=V2), revisions=(kept("v2"),))
+
+    assert decide(asks(good), both).assessment.ready
+    assert not decide(asks(good), replace(both, pods=(a, replace(b, ready=False, lost="Preempted")))).assessment.ready

@@ -10,7 +10,7 @@ from cosyvoice_operator import api, names, revision
 from tests.unit.operator.simulation.broken import BrokenInvariantError
 from tests.unit.operator.simulation.deployments import is_active
 from tests.unit.operator.simulation.fates import EXTERNAL, WORKING
-from tests.unit.operator.simulation.store import MODEL, Object, label_of
+from tests.unit.operator.simulation.store import MODEL, Object, label_of, owner_of
 from tests.unit.operator.simulation.swap_rules import SwapRules
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Invariants:
         self._ready: dict[str, int] = {}  # pods by revision, at that moment
         self._templates: dict[str, str] = {}  # by revision, of the stored ones
         self._condemned: dict[str, Object] = {}  # the latest entry of each revision in status.quarantine
+        self._by_hand: list[Object] = []  # pod specs that somebody wrote into the Deployment
         self._uid: str | None = None
         self._swaps = SwapRules(world, self._check_quarantine)
 
@@ -59,10 +60,15 @@ class Invariants:
         """A revision whose pods are ready gets no second set of pods, unless someone changed the template by hand."""
         if self._world.tampered:
             self._world.tampered = False
+            self._by_hand.append(template["spec"])
             return
         target = _revision(template)
         serving = [
-            raw for raw in sets if label_of(raw, names.LABEL_REVISION) == target and raw["status"]["readyReplicas"]
+            raw
+            for raw in sets
+            if label_of(raw, names.LABEL_REVISION) == target
+            and raw["status"]["readyReplicas"]
+            and raw["spec"]["template"]["spec"] not in self._by_hand
         ]
         if serving and target not in self._world.lost_revisions:
             ready = serving[0]["status"]["readyReplicas"]
@@ -100,11 +106,13 @@ class Invariants:
         named: dict[str, set[str]] = {f"status.{field}": {status.get(field, "")} for field in fields}
         named["the pin"] = {annotations.get(f"{names.GROUP}/rollback-to", "")}
         named["the Deployment"] = {_revision(deployment["spec"]["template"])} if deployment else set()
-        named["a ReplicaSet"] = {
-            label_of(raw, names.LABEL_REVISION) for raw in store.all("ReplicaSet") if raw["spec"]["replicas"]
-        }
-        alive = [raw for raw in store.all("Pod") if is_active(raw)]
-        named["a pod"] = {label_of(raw, names.LABEL_REVISION) for raw in alive} | set(self._world.served())
+        sets = store.children("ReplicaSet", deployment)  # those of a Deployment that is gone are collected
+        named["a ReplicaSet"] = {label_of(raw, names.LABEL_REVISION) for raw in sets if raw["spec"]["replicas"]}
+        owners = {raw["metadata"]["uid"] for raw in sets}
+        alive = [raw for raw in store.all("Pod") if is_active(raw) and owner_of(raw) in owners]
+        named["a pod"] = {label_of(raw, names.LABEL_REVISION) for raw in alive}
+        if len(alive) == len(store.all("Pod")):
+            named["a pod"] |= set(self._world.served())
         for template in named["the Deployment"] | named["a pod"]:
             named[f"the live documents of {template}"] = self._swaps.documents(template)
         return named
