@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from msgspec import structs
 
@@ -64,11 +65,11 @@ def test_a_swap_that_only_failing_replicas_could_try_goes_on_in_pods_of_its_own(
 
 
 def test_a_swapped_version_is_not_ready_while_a_lost_pod_still_counts_for_kubernetes() -> None:
-    good = structs.replace(
-        SERVED_V1, last_good_revision=V2, last_good_template=V1, active_revision=V2, target_revision=V2
-    )
-    a, b = labelled("a", V2), labelled("b", V2)
-    both = seen(a, b, live=Live(template=V1, current=V2), revisions=(kept("v2"),))
+    asked, _ = trial("Switched")
+    good = structs.replace(asked.status, last_good_revision=V2, last_good_template=V1)
+    a, b = labelled("a", V2, order=f"{V2}.7.1"), labelled("b", V2, order=f"{V2}.7.1")
+    fields: dict[str, Any] = {"live": Live(template=V1, current=V2), "revisions": (kept("v2"),)}
 
-    assert decide(asks(good), both).assessment.ready
-    assert not decide(asks(good), replace(both, pods=(a, replace(b, ready=False, lost="Preempted")))).assessment.ready
+    assert decide(asks(good), seen(a, b, **fields)).assessment.ready
+    lost = replace(b, ready=False, ready_since=None, status=None, lost="Preempted")
+    assert not decide(asks(good), seen(a, lost, **fields)).assessment.ready
