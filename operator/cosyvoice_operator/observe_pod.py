@@ -11,6 +11,9 @@ from cosyvoice_operator.observed import Container, Ended, Pod, WorkerStatus
 
 Object = Mapping[str, Any]
 
+# A worker pod is to run for ever: it is over only where its node or the cluster ended it, however its containers did.
+_OVER = frozenset({"Failed", "Succeeded"})
+
 
 def read_pod(
     raw: Object,
@@ -25,7 +28,9 @@ def read_pod(
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     scheduled, ready = conditions.get("PodScheduled", {}), conditions.get("Ready", {})
     is_ready = ready.get("status") == "True"
-    failed = status.get("phase") == "Failed"
+    over = status.get("phase") in _OVER
+    disruption = conditions.get("DisruptionTarget", {})
+    why_over = status.get("reason") or disruption.get("reason") or status.get("phase")
     return Pod(
         name=metadata["name"],
         revision=labels.get(names.LABEL_REVISION, ""),
@@ -35,8 +40,8 @@ def read_pod(
         address=status.get("podIP"),
         scheduled=_time(scheduled.get("lastTransitionTime")) if scheduled.get("status") == "True" else None,
         unschedulable=scheduled.get("message") if scheduled.get("reason") == "Unschedulable" else None,
-        lost=status.get("reason") or "Failed" if failed else None,
-        lost_message=termination.clean(status.get("message")) or "" if failed else "",
+        lost=why_over if over else None,
+        lost_message=termination.clean(status.get("message") or disruption.get("message")) or "" if over else "",
         ready=is_ready,
         ready_since=_time(ready.get("lastTransitionTime")) if is_ready else None,
         unready_since=None if is_ready else _time(ready.get("lastTransitionTime")),

@@ -229,6 +229,20 @@ def test_what_became_of_a_pod_as_a_whole_is_read() -> None:
     assert (evicted.lost, evicted.lost_message) == ("Evicted", "low on memory")
 
 
+def test_a_pod_that_ends_in_peace_when_it_is_evicted_is_lost_all_the_same() -> None:
+    """Its worker drains and exits with 0, so the kubelet calls the pod Succeeded: as if such a pod ever ended."""
+    disruption = {
+        "type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": "low on disk",
+    }  # fmt: skip
+    told = read_pod(raw_pod(status={"phase": "Succeeded", "reason": "Evicted", "message": "low on disk"}))
+    untold = read_pod(raw_pod(status={"phase": "Succeeded", "conditions": [disruption]}))
+    neither = read_pod(raw_pod(status={"phase": "Succeeded"}))
+
+    assert (told.lost, told.lost_message) == ("Evicted", "low on disk")
+    assert (untold.lost, untold.lost_message) == ("TerminationByKubelet", "low on disk")
+    assert (neither.lost, neither.lost_message) == ("Succeeded", "")
+
+
 def test_a_pod_that_was_only_just_made_has_nothing_yet() -> None:
     raw = raw_pod()
     del raw["status"]
