@@ -133,7 +133,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "an environment variable has either value or valueFrom",
     ),
     ({"worker": {"env": [{"name": "A"}, {"name": "A"}]}}, 'Duplicate value: {"name":"A"}'),
-    ({"rollout": {"strategy": "HotSwap"}}, 'spec.rollout.strategy: Unsupported value: "HotSwap"'),
+    ({"rollout": {"strategy": "Recreate"}}, 'spec.rollout.strategy: Unsupported value: "Recreate"'),
     ({"rollout": {"progressDeadlineSeconds": 5}}, "spec.rollout.progressDeadlineSeconds: Invalid value: 5"),
     ({"service": {"port": 0}}, "spec.service.port: Invalid value: 0"),
     ({"service": {"type": "ExternalName"}}, 'spec.service.type: Unsupported value: "ExternalName"'),
@@ -168,7 +168,13 @@ def test_defaults_are_filled_in(control_plane: ControlPlane, namespace: str) -> 
         "version": "v1",
         "source": {"uri": "pvc://voices/model"},
         "staging": {"medium": "Pod", "sizeLimit": "8Gi", "verify": "Once"},
-        "engine": {"dtype": "auto", "preload": True, "fallbackToCPU": False, "warmUp": {"maxSeconds": 1}},
+        "engine": {
+            "dtype": "auto",
+            "preload": True,
+            "fallbackToCPU": False,
+            "warmUp": {"maxSeconds": 1},
+            "recycle": {},
+        },
         "worker": {"replicas": 2, "antiAffinity": "Preferred", "resources": {}},
         "rollout": {
             "strategy": "RollingUpdate",

@@ -153,7 +153,7 @@ def test_its_rights_are_no_more_than_it_uses(control_plane: ControlPlane) -> Non
         ("delete", "pods"),
         ("create", "pods"),
         ("update", "cosyvoicemodels.cosyvoice.dev"),
-        ("get", "nodes"),
+        ("list", "nodes"),
         ("create", "pods/exec"),
         ("get", "leases.coordination.k8s.io"),
     ):
