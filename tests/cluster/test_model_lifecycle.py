@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from dev.demo import speak
-from dev.playground import Playground
+from dev.playground import READY_TIMEOUT, Playground
 from dev.waiting import wait_for
 
 OURS = "cosyvoicemodels,deployments,replicasets,pods,services,endpointslices,poddisruptionbudgets,configmaps"
@@ -86,11 +86,19 @@ def test_a_killed_pod_comes_back(playground: Playground, tiny_path: str) -> None
 
     playground.run("delete", "pod", before["metadata"]["name"], "--grace-period=0", "--force")
     wait_for(
-        "another pod",
-        lambda: [p for p in playground.pods("phoenix") if p["metadata"]["uid"] != before["metadata"]["uid"]],
+        "another pod that is ready",
+        lambda: [
+            condition
+            for pod in playground.pods("phoenix")
+            if pod["metadata"]["uid"] != before["metadata"]["uid"]
+            for condition in pod["status"].get("conditions", ())
+            if condition["type"] == "Ready" and condition["status"] == "True"
+        ],
+        timeout=READY_TIMEOUT,
     )
 
-    assert playground.wait_ready("phoenix")["status"]["ready"] == "1/1"
+    playground.wait_ready("phoenix")
+    wait_for("the count in the status", lambda: playground.model("phoenix")["status"]["ready"] == "1/1")
 
 
 def test_a_killed_engine_is_replaced_inside_the_same_container(playground: Playground, tiny_path: str) -> None:
@@ -140,7 +148,7 @@ def test_an_edit_makes_exactly_one_new_revision(playground: Playground, tiny_pat
 
     assert model["status"]["activeVersion"] == "v2"
     assert model["status"]["activeRevision"] != first
-    history = playground.get("configmaps", "-l", "cosyvoice.dev/model=edited")["items"]
+    history = playground.get("configmaps", "-l", "cosyvoice.dev/model=edited,cosyvoice.dev/revision")["items"]
     assert len(history) == 2
     assert all(cm["immutable"] for cm in history)
 

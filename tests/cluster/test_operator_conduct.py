@@ -52,7 +52,7 @@ def test_an_operator_killed_in_mid_rollout_finishes_without_duplicates(playgroun
 
     assert len(playground.get("deployments")["items"]) == 1
     assert len(playground.get("replicasets")["items"]) == 1
-    assert len(playground.get("configmaps", "-l", "cosyvoice.dev/model=survivor")["items"]) == 1
+    assert len(playground.get("configmaps", "-l", "cosyvoice.dev/model=survivor,cosyvoice.dev/revision")["items"]) == 1
     assert len(playground.get("services")["items"]) == 1
 
 
