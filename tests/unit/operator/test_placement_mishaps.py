@@ -12,7 +12,7 @@ from cosyvoice_operator import rollout
 from cosyvoice_operator.observed import Live
 from cosyvoice_operator.order import Order
 from tests.unit.operator.builders import POLICY, START, ended_container, ready_pod
-from tests.unit.operator.placing import SERVED_V1, V1, V2, asks, decide, kept, labelled, seen, trial
+from tests.unit.operator.placing import SERVED_V1, V1, V2, after, asks, decide, kept, labelled, seen, trial
 
 
 def test_a_swap_that_is_paused_is_not_done_though_a_pod_that_does_not_answer_may_serve_it() -> None:
@@ -73,3 +73,20 @@ def test_a_swapped_version_is_not_ready_while_a_lost_pod_still_counts_for_kubern
     assert decide(asks(good), seen(a, b, **fields)).assessment.ready
     lost = replace(b, ready=False, ready_since=None, status=None, lost="Preempted")
     assert not decide(asks(good), seen(a, lost, **fields)).assessment.ready
+
+
+def test_the_status_of_a_swapped_version_names_what_is_served_also_while_a_pod_is_lost() -> None:
+    asked, _ = trial("Switched")
+    a, b = labelled("a", V2, order=f"{V2}.7.1"), labelled("b", V2, order=f"{V2}.7.1")
+    fields: dict[str, Any] = {"live": Live(template=V1, current=V2), "revisions": (kept("v2"),)}
+    lost = replace(b, ready=False, ready_since=None, status=None, lost="Preempted")
+
+    full = after(asked, seen(a, b, **fields))
+    short = after(asks(full), seen(a, lost, **fields))
+
+    for told in (full, short):
+        assert (told.active_version, told.active_revision, told.target_revision) == ("v2", V2, V2)
+        assert (told.last_good_revision, told.last_good_template) == (V2, V1)
+        assert (told.is_true("Available"), told.quarantine) == (True, ())
+    assert (full.reason, full.is_true("Ready"), full.is_true("Degraded")) == ("Ready", True, False)
+    assert (short.is_true("Ready"), short.is_true("Degraded")) == (False, True)
