@@ -71,10 +71,9 @@ class Goal:
 class SwapStep:
     """What the live ConfigMap has to hold after this pass, the order to give (pod, annotation), and how it goes.
 
-    `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `silent`: a
-    worker has said nothing for as long as a swap may take. `condemned`: the failures
-    count against the revision. `attempt` is the one that the order belongs to: where it differs from the one given, it
-    has to be remembered before the order is given.
+    `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `silent`: a worker has said
+    nothing for as long as a swap may take. `condemned`: the failures count against the revision. `attempt` is the one
+    that the order belongs to: where it differs from the one given, it has to be remembered before the order is given.
     """
 
     current: str

@@ -87,9 +87,8 @@ def judge(going: Swapping, pods: Judgement) -> Judgement:
     if going.step.room_refused:
         return Judgement(revision=going.revision)
     if going.step.failures:
-        return Judgement(
-            revision=going.revision, failures=going.step.failures, condemned=going.step.condemned
-        )  # fmt: skip
+        step = going.step
+        return Judgement(revision=going.revision, failures=step.failures, condemned=step.condemned)
     own = going.started + SEEN_AFTER
     found = tuple(failure for failure in pods.failures if failure.time is None or failure.time >= own)
     return replace(pods, failures=found, condemned=pods.condemned and found[:1] == pods.failures[:1])

@@ -13,21 +13,14 @@ import yaml
 from cosyvoice_operator import cluster
 from cosyvoice_operator.cluster import Cluster
 from dev import deploy
-from dev.cluster import build, registry
-from dev.cluster.modules import KUBERNETES
-from tests.apiserver.control_plane import ControlPlane
+from tests.apiserver.control_plane import ControlPlane, running
 from tests.apiserver.world import World
 
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """An API server of the tests' own, made of the local cluster's binaries."""
-    cache = registry.default_cache()
-    if not build.is_built(KUBERNETES, cache):
-        pytest.fail(f"no Kubernetes binaries in {cache}: `make cluster-up` builds them")
-    plane = ControlPlane(build.folder(KUBERNETES, cache), tmp_path_factory.mktemp("control-plane"))
-    try:
-        plane.start()
+    with running(tmp_path_factory.mktemp("control-plane")) as plane:
         objects = deploy.render(operator_image="operator:1", worker_image="worker:1")
         done = plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
         assert done.returncode == 0, done.stderr
@@ -36,8 +29,6 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         while plane.kubectl("get", "cosyvoicemodels").returncode:  # established, and served a moment later
             time.sleep(0.2)
         yield plane
-    finally:
-        plane.stop()
 
 
 @pytest.fixture

@@ -9,10 +9,15 @@ import ssl
 import subprocess
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+
+from dev.cluster import build, registry
+from dev.cluster.modules import KUBERNETES
 
 START_SECONDS = 120.0
 ADMIN = "admin"
@@ -175,3 +180,17 @@ class ControlPlane:
                 return bool(response.status == 200)
         except OSError:
             return False
+
+
+@contextmanager
+def running(directory: Path) -> Iterator[ControlPlane]:
+    """A control plane of the local cluster's binaries for the context. Raises ControlPlaneError for want of them."""
+    cache = registry.default_cache()
+    if not build.is_built(KUBERNETES, cache):
+        raise ControlPlaneError(f"no Kubernetes binaries in {cache}: `make cluster-up` builds them")
+    plane = ControlPlane(build.folder(KUBERNETES, cache), directory)
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()

@@ -14,6 +14,7 @@ from tests.apiserver.deployment_controller import DeploymentController
 from tests.apiserver.kubelet import Kubelet
 from tests.apiserver.mortal_proxy import Death, MortalProxy
 from tests.apiserver.operator_process import OperatorProcess
+from tests.apiserver.world import claim
 
 MODEL = "narrator"
 RESYNC_SECONDS = 1
@@ -53,7 +54,7 @@ class Episode:
     async def __aenter__(self) -> Self:
         done = await asyncio.to_thread(self._plane.kubectl, "create", "namespace", self.namespace)
         assert done.returncode == 0, done.stderr
-        await self.admin.create(_claim(self.namespace))
+        await self.admin.create(claim(self.namespace))
         self._playing = asyncio.create_task(self._play())
         return self
 
@@ -185,13 +186,3 @@ class Episode:
         self._idle_steps = 0
         if self._proxy:
             self._proxy.passes = 0
-
-
-def _claim(namespace: str) -> Object:
-    """Of the weights."""
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "voices", "namespace": namespace},
-        "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
-    }

@@ -18,7 +18,7 @@ from cosyvoice_operator.revision import Policy
 from cosyvoice_operator.workers import Workers
 from tests.apiserver.deployment_controller import DeploymentController
 from tests.apiserver.kubelet import Kubelet
-from tests.apiserver.world import World
+from tests.apiserver.world import World, claim
 
 MANY_STEPS = 150
 BAD = {"schema": 1, "reason": "MissingTensor", "phase": "Map", "tensor": "lm.weight", "message": "no lm.weight"}
@@ -97,13 +97,7 @@ class Stage:
 @pytest.fixture
 async def stage(world: World) -> Stage:
     world.now = datetime.now(UTC)  # the API server and the kubelets have the real time
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "voices", "namespace": world.namespace},
-        "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    await world.admin.create(claim)
+    await world.admin.create(claim(world.namespace))
     return Stage(world)
 
 

@@ -12,7 +12,7 @@ import yaml
 from cosyvoice_operator import names
 from cosyvoice_operator.revision import Policy
 from tests.apiserver.operator_process import eventually
-from tests.apiserver.world import World
+from tests.apiserver.world import World, claim
 
 
 async def test_what_the_api_server_refuses_is_told_and_not_sent_again(world: World) -> None:
@@ -169,14 +169,7 @@ async def test_a_missing_claim_is_named_and_noticed_once_it_is_there(world: Worl
     await world.settle()
     assert (await world.status())["reason"] == "SourceNotFound"
 
-    await world.admin.create(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "voices", "namespace": world.namespace},
-            "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
-        }
-    )
+    await world.admin.create(claim(world.namespace))
     await world.settle()
 
     assert (await world.status())["reason"] == "Creating"

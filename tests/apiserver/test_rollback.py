@@ -13,7 +13,7 @@ import pytest
 from cosyvoice_operator import names
 from tests.apiserver.deployment_controller import NODES, DeploymentController
 from tests.apiserver.kubelet import Kubelet
-from tests.apiserver.world import World
+from tests.apiserver.world import World, claim
 
 MANY_STEPS = 100
 BAD = {
@@ -93,13 +93,7 @@ class Stage:
 @pytest.fixture
 async def stage(world: World) -> Stage:
     world.now = datetime.now(UTC)  # the API server and the kubelets have the real time
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "voices", "namespace": world.namespace},
-        "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    await world.admin.create(claim)
+    await world.admin.create(claim(world.namespace))
     return Stage(world)
 
 

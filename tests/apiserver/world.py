@@ -22,6 +22,16 @@ CHILDREN = ("ConfigMap", "Service", "PodDisruptionBudget", "Deployment")
 MAX_PASSES = 10
 
 
+def claim(namespace: str) -> dict[str, Any]:
+    """The claim that the models' weights are to lie in; nobody binds it, and nobody has to."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "voices", "namespace": namespace},
+        "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
 class World:
     """`now` is the operator's time; a test moves it. `patience` is how long a refused object is left alone."""
 

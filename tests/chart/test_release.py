@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from dev import helm
-from dev.cluster import build, registry
-from dev.cluster.modules import KUBERNETES
 from dev.helm import CHART, Helm, HelmError
-from tests.apiserver.control_plane import ControlPlane
+from tests.apiserver.control_plane import ControlPlane, running
 from tests.apiserver.operator_process import OperatorProcess, eventually
 from tests.chart.conftest import NAMESPACE
 from tests.chart.values import EVERYTHING
@@ -61,17 +59,10 @@ class Place:
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """An API server of the module's own: releases share its one CustomResourceDefinition."""
-    cache = registry.default_cache()
-    if not build.is_built(KUBERNETES, cache):
-        pytest.fail(f"no Kubernetes binaries in {cache}: `make cluster-up` builds them")
-    plane = ControlPlane(build.folder(KUBERNETES, cache), tmp_path_factory.mktemp("control-plane"))
-    try:
-        plane.start()
+    with running(tmp_path_factory.mktemp("control-plane")) as plane:
         for namespace in (NAMESPACE, "other-system", "speech", "radio"):
             assert plane.kubectl("create", "namespace", namespace).returncode == 0
         yield plane
-    finally:
-        plane.stop()
 
 
 @pytest.fixture

@@ -13,6 +13,10 @@ MOUNT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 NODE_MEMORY = Path("/proc/meminfo")
 
+# What a bound on an engine leaves of the limit: for the front, the kernel's structures for this container, and the page
+# tables of the mapped weights.
+RESERVE_BYTES = 192 * 1024 * 1024
+
 # cgroup v1 writes "no limit" as the largest multiple of the page size.
 V1_UNLIMITED = 1 << 62
 

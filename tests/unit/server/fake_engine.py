@@ -239,6 +239,20 @@ async def refusing(engine: FakeEngine) -> None:
     engine.exit_code = 66
 
 
+class Paused:
+    """An engine that loads and waits with each answer until it may go on."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, engine: FakeEngine) -> None:
+        await engine.load()
+        while True:
+            request = await engine.request()
+            await self.go_on.wait()
+            await speak(engine, request)
+
+
 def dying_after(requests: int, exit_code: int = 1) -> Script:
     """Load, answer some requests, and end in the middle of the next one, before its first audio."""
 

@@ -35,20 +35,6 @@ async def swap_of(front: RunningFront, *states: str, order: str = "") -> dict[st
     return document
 
 
-class Paused:
-    """An engine that loads and waits with each answer until it may go on."""
-
-    def __init__(self) -> None:
-        self.go_on = asyncio.Event()
-
-    async def __call__(self, engine: FakeEngine) -> None:
-        await engine.load()
-        while True:
-            request = await engine.request()
-            await self.go_on.wait()
-            await fake_engine.speak(engine, request)
-
-
 class Gate:
     """An engine that loads when it may."""
 

@@ -7,24 +7,10 @@ import asyncio
 from cosyvoice_worker.channel import Shutdown
 from cosyvoice_worker.server.limits import Limits
 from tests.unit.server import fake_engine
-from tests.unit.server.fake_engine import FakeEngine, samples
+from tests.unit.server.fake_engine import Paused, samples
 from tests.unit.server.running_front import RunningFront, running_front
 
 QUICK = Limits(linger_seconds=0.1, kill_seconds=0.2)
-
-
-class Paused:
-    """An engine that loads and waits with each answer until it may go on."""
-
-    def __init__(self) -> None:
-        self.go_on = asyncio.Event()
-
-    async def __call__(self, engine: FakeEngine) -> None:
-        await engine.load()
-        while True:
-            request = await engine.request()
-            await self.go_on.wait()
-            await fake_engine.speak(engine, request)
 
 
 async def test_with_nothing_to_do_the_end_comes_at_once_and_the_engine_is_told() -> None:

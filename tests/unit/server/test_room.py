@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cosyvoice_worker.cgroup import RESERVE_BYTES
 from cosyvoice_worker.outcome import Outcome, Reason
-from cosyvoice_worker.server.room import MIB, RESERVE_BYTES, Memory, Shares, share
+from cosyvoice_worker.server.room import MIB, Memory, Shares, share
 
 
 def memory(limit: int, used: int, first: int, peak: int) -> Memory:

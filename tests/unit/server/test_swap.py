@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.server import fake_engine
-from tests.unit.server.fake_engine import samples
+from tests.unit.server.fake_engine import Paused, samples
 from tests.unit.server.running_front import FakeVoices
-from tests.unit.server.swapping import NEW, OLD, Paused, pod_with, swap_of
+from tests.unit.server.swapping import NEW, OLD, pod_with, swap_of
 
 
 async def test_the_ordered_revision_takes_over_and_the_old_engine_ends(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from cosyvoice_worker.channel import Bound
 from cosyvoice_worker.server.room import MIB
 from cosyvoice_worker.server.second_engine import Container
 from tests.unit.server import fake_engine
-from tests.unit.server.fake_engine import FakeEngine, Script, samples
-from tests.unit.server.swapping import NEW, OLD, Gate, Paused, pod_with, swap_of
+from tests.unit.server.fake_engine import FakeEngine, Paused, Script, samples
+from tests.unit.server.swapping import NEW, OLD, Gate, pod_with, swap_of
 
 
 async def crash(engine: FakeEngine) -> None:

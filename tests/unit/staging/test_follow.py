@@ -26,6 +26,15 @@ def pod(model: Path, tmp_path: Path) -> Iterator[Pod]:
     pod.close()
 
 
+def begin_slowly(pod: Pod, *options: str) -> None:
+    """The sidecar is in the middle of staging v2, as the first order says."""
+    pod.slow_down("v2")
+    pod.document("candidate.json", NEW, "v2")
+    pod.order(f"{NEW}.1")
+    pod.start(*options)
+    pod.until_copying()
+
+
 def test_an_ordered_version_is_staged_beside_the_one_that_is_served(pod: Pod) -> None:
     pod.document("candidate.json", NEW, "v2")
     pod.start()
@@ -120,11 +129,7 @@ def test_an_order_waits_for_its_document(pod: Pod) -> None:
 
 
 def test_another_order_ends_what_is_being_staged(pod: Pod) -> None:
-    pod.slow_down("v2")
-    pod.document("candidate.json", NEW, "v2")
-    pod.order(f"{NEW}.1")
-    pod.start()
-    pod.until_copying()
+    begin_slowly(pod)
 
     pod.document("candidate.json", NEXT, "v3")
     pod.order(f"{NEXT}.1")
@@ -136,11 +141,7 @@ def test_another_order_ends_what_is_being_staged(pod: Pod) -> None:
 
 
 def test_an_order_that_is_taken_back_ends_what_is_being_staged(pod: Pod) -> None:
-    pod.slow_down("v2")
-    pod.document("candidate.json", NEW, "v2")
-    pod.order(f"{NEW}.1")
-    pod.start()
-    pod.until_copying()
+    begin_slowly(pod)
 
     pod.order("")
 
@@ -212,11 +213,7 @@ def test_too_little_room_is_the_versions_fault_only_where_it_would_not_fit_alone
 
 
 def test_a_source_that_gives_no_byte_is_given_up(pod: Pod) -> None:
-    pod.slow_down("v2")
-    pod.document("candidate.json", NEW, "v2")
-    pod.order(f"{NEW}.1")
-    pod.start("--stall-seconds", "1")
-    pod.until_copying()
+    begin_slowly(pod, "--stall-seconds", "1")
 
     os.kill(pod.child(), signal.SIGSTOP)
     answer = pod.until_answered(f"{NEW}.1")
@@ -229,11 +226,7 @@ def test_a_source_that_gives_no_byte_is_given_up(pod: Pod) -> None:
 
 
 def test_sigterm_ends_it_and_what_it_was_staging(pod: Pod) -> None:
-    pod.slow_down("v2")
-    pod.document("candidate.json", NEW, "v2")
-    pod.order(f"{NEW}.1")
-    pod.start()
-    pod.until_copying()
+    begin_slowly(pod)
 
     code, _ = pod.end(signal.SIGTERM)
 
@@ -243,11 +236,7 @@ def test_sigterm_ends_it_and_what_it_was_staging(pod: Pod) -> None:
 
 
 def test_a_killed_sidecar_takes_its_child_along_and_its_successor_goes_on(pod: Pod) -> None:
-    pod.slow_down("v2")
-    pod.document("candidate.json", NEW, "v2")
-    pod.order(f"{NEW}.1")
-    pod.start()
-    pod.until_copying()
+    begin_slowly(pod)
     pod.end(signal.SIGKILL)
     (pod.claim / "v2" / "CosyVoice-BlankEN" / "added_tokens.json").unlink()
 

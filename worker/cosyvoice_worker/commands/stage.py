@@ -6,17 +6,14 @@ With `--follow` it is the sidecar that stages further versions as they are order
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from cosyvoice_worker import documents, logs
-from cosyvoice_worker.ending import conclude
+from cosyvoice_worker.ending import conclude, end_on_signals
 from cosyvoice_worker.names import CONFIG_PATH, SWAP_ORDER, TERMINATION_LOG, WEIGHTS_ROOT
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
 from cosyvoice_worker.settings import Settings, parse_settings, read_document
@@ -54,8 +51,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Stage; 0 with the reason Staged in the termination message, or raise WorkerError. Or follow until a signal."""
     logs.configure("stager" if args.follow else "stage")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _interrupt)
+    end_on_signals()
     return _follow(args) if args.follow else _stage(args)
 
 
@@ -108,13 +104,3 @@ def _follow(args: argparse.Namespace) -> int:
         return conclude(Outcome(reason=Reason.COMPLETED, phase=Phase.STAGE, message=message), args.termination_log)
     finally:
         follower.close()
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    """End as a shell reports it (143 for SIGTERM), through every `finally`, so that no partial copy stays.
-
-    Without a handler the kernel would not deliver the signal at all: in its container this process has the id 1.
-    """
-    for other in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(other, signal.SIG_IGN)
-    sys.exit(128 + number)

@@ -16,8 +16,6 @@ BUDGET_VARIABLE = "COSYVOICE_ENGINE_MEMORY_BYTES"
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 
-# The front, the kernel's structures for this container, and page tables of the mapped weights.
-RESERVE_BYTES = 192 * MIB
 # Below this not even the smallest model can speak: the warm-up then says what is missing.
 LEAST_BUDGET_BYTES = 64 * MIB
 # Without a container limit: the attention of a 30 s prompt and 30 s of speech takes 0.6 GiB a matrix, twice.
@@ -35,7 +33,7 @@ def memory_budget(weights: int) -> int:
     if fixed is not None:
         return fixed
     limit = cgroup.memory_limit() or 0
-    return max(LEAST_BUDGET_BYTES, limit - cgroup.memory_used() - weights - RESERVE_BYTES)
+    return max(LEAST_BUDGET_BYTES, limit - cgroup.memory_used() - weights - cgroup.RESERVE_BYTES)
 
 
 def fixed_budget() -> int | None:

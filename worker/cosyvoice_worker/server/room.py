@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cosyvoice_worker.cgroup import RESERVE_BYTES
 from cosyvoice_worker.outcome import Outcome, Phase, Reason
 
 MIB = 1024 * 1024
-
-# What the front and the kernel's structures for this container may still take.
-RESERVE_BYTES = 192 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

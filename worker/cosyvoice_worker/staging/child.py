@@ -6,14 +6,13 @@ import ctypes
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import NoReturn
 
 import msgspec
 
+from cosyvoice_worker.ending import end_on_signals
 from cosyvoice_worker.outcome import Outcome, Reason, WorkerError
 from cosyvoice_worker.staging.activity import Tell
 from cosyvoice_worker.staging.pointer import Staged
@@ -56,8 +55,7 @@ def be_the_child(work: Callable[[Tell], Staged], writer: int, parent: int) -> No
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the kernel was asked to tell of that
         os._exit(1)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _interrupt)
+    end_on_signals()
     code = 1
     try:
         try:
@@ -95,9 +93,3 @@ class _Teller:
 
 def _send(writer: int, message: Message) -> None:
     os.write(writer, msgspec.json.encode(message) + b"\n")
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    """Through every `finally`, so that no partial copy stays."""
-    signal.signal(number, signal.SIG_IGN)
-    sys.exit(128 + number)
