@@ -3,81 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace as altered
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from cosyvoice_operator import rollout, status
-from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Quarantined, Status
 from cosyvoice_operator.observed import Container, Ended, Observed, ReplicaSet
-from cosyvoice_operator.rollout import Decision
 from tests.unit.operator.builders import (
-    POLICY,
     START,
     ended_container,
     flags,
     full,
-    model,
     pod,
-    ready_pod,
     serving,
     staged_container,
     stored,
-    target_of,
     workload,
 )
-
-V1, V2, V3 = (target_of(model(version=version)) for version in ("v1", "v2", "v3"))
-SERVED_V1 = Status(
-    active_revision=V1, active_version="v1", last_good_revision=V1, target_revision=V1, target_version="v1"
+from tests.unit.operator.failing_version import (
+    BOTH,
+    CORRUPT,
+    CRASHED,
+    LATER,
+    OLD,
+    SERVED_V1,
+    STAGED,
+    TOLD,
+    V1,
+    V2,
+    after,
+    asked,
+    back,
+    condemned,
+    decide,
+    trying,
 )
-BOTH = (stored(V2, version="v2"), stored(V1, age=60))
-OLD = (ready_pod(V1, "old-0"), ready_pod(V1, "old-1"))
-CORRUPT = ended_container(65, reason="TruncatedFile", file="llm.pt", message="llm.pt is cut off")
-CRASHED = ended_container(139, restarts=3)
-NOTHING = Container()
-TOLD = "llm.pt is cut off (pod new, node node1)"
-STAGED = Container(ended=Ended(exit_code=0, reason="Completed", finished_at=START))
-LATER = START + timedelta(minutes=20)
-
-
-def asked(before: Status, *, retry: str | None = None, pin: str | None = None, **spec: Any) -> Model:
-    return altered(model(status=before, **{"version": "v2", **spec}), retry=retry, rollback_to=pin)
-
-
-def trying(stage: Container = CORRUPT, worker: Container = NOTHING) -> Observed:
-    """The surge pod of v2 beside the pods of v1."""
-    new = pod(V2, "new", version="v2", stage=stage, worker=worker)
-    return Observed(revisions=BOTH, workload=workload(V2, 2, total=3, updated=1), pods=(*OLD, new))
-
-
-def back(**fields: Any) -> Observed:
-    """v1 serves again at full count."""
-    return serving(V1, **{"revisions": BOTH, **fields})
-
-
-def decide(wanted: Model, observed: Observed, now: datetime = START) -> Decision:
-    return rollout.decide(wanted, observed, POLICY, now)
-
-
-def after(wanted: Model, observed: Observed, now: datetime = START) -> Status:
-    """The status that a pass writes."""
-    return status.report(wanted, observed, decide(wanted, observed, now), now)
-
-
-def condemned(**entry: Any) -> Status:
-    """The status of a model whose v2 is in quarantine."""
-    fields = {
-        "revision": V2,
-        "version": "v2",
-        "reason": "TruncatedFile",
-        "message": TOLD,
-        "since": "2026-11-30T12:00:00Z",
-    }
-    return replace(SERVED_V1, target_revision=V2, quarantine=(Quarantined(**{**fields, **entry}),))
 
 
 def test_a_failed_version_goes_into_quarantine_and_the_last_good_one_is_put_back() -> None:
@@ -178,88 +140,6 @@ def test_other_weights_under_a_good_version_are_told_as_such() -> None:
     assert decide(asked(SERVED_V1, version="v1"), failing).assessment.reason == "SourceChanged"
 
 
-@pytest.mark.parametrize(
-    ("entry", "annotations", "tried"),
-    [
-        ({}, {}, False),
-        ({}, {"retry": "1"}, True),
-        ({"retry": "1"}, {"retry": "1"}, False),
-        ({"retry": "1"}, {"retry": "2"}, True),
-        ({"retry": "1"}, {}, False),
-        ({}, {"pin": V2}, True),
-        ({"rollback_to": V2}, {"pin": V2}, False),
-        ({"rollback_to": V2}, {}, False),
-        ({"retry_after": "2026-11-30T12:10:00Z"}, {}, False),
-        ({"retry_after": "2026-11-30T11:59:59Z"}, {}, True),
-    ],
-)
-def test_a_quarantined_version_is_tried_again_only_when_asked_or_when_time_has_passed(
-    entry: dict[str, Any], annotations: dict[str, str], tried: bool
-) -> None:
-    decision = decide(asked(condemned(**entry), **annotations), back())
-
-    assert decision.template == (V2 if tried else V1)
-
-
-def test_a_version_whose_time_has_come_waits_until_the_restored_one_is_full() -> None:
-    expired = condemned(retry_after="2026-11-30T11:00:00Z")
-    short = back(workload=workload(V1, 2, total=2, updated=2, available=1))
-
-    assert decide(asked(expired), short).template == V1
-    assert decide(asked(expired), back()).template == V2
-    assert decide(asked(expired), trying(staged_container(), Container(running=True))).template == V2
-
-
-def test_a_retry_waits_until_the_pods_that_failed_are_gone() -> None:
-    stopping = Observed(revisions=BOTH, workload=workload(V1, 2, total=3, updated=2), pods=trying().pods)
-
-    assert decide(asked(condemned(), retry="1"), stopping).template == V1
-    lost = altered(trying().pods[-1], lost="Evicted")
-    assert decide(asked(condemned(), retry="1"), altered(stopping, pods=(*OLD, lost))).template == V2
-
-
-def test_a_version_that_fails_again_waits_longer() -> None:
-    crashing = trying(staged_container(), CRASHED)
-    current, now, waits = SERVED_V1, START, []
-    for _ in range(8):
-        current = after(asked(current), crashing, now)
-        (entry,) = current.quarantine
-        until = datetime.fromisoformat(entry.retry_after or "")
-        waits.append((until - now).total_seconds() / 60)
-        now = until
-
-    assert waits == [10, 20, 40, 80, 160, 320, 360, 360]
-    assert entry.attempts == 8
-    asked_again = after(asked(current, retry="please"), crashing, now)
-    assert (asked_again.quarantine[0].attempts, asked_again.quarantine[0].retry) == (1, "please")
-
-
-def test_a_version_that_serves_at_last_leaves_the_quarantine() -> None:
-    decision = decide(asked(condemned(), retry="1"), serving(V2, revisions=BOTH))
-
-    assert (decision.last_good, decision.quarantine, decision.assessment.reason) == (V2, (), "Ready")
-
-
-def test_scaling_does_not_lift_a_quarantine() -> None:
-    decision = decide(asked(condemned(), worker={"replicas": 5}), back())
-
-    assert (decision.template, decision.assessment.reason) == (V1, "RolledBack")
-
-
-def test_a_third_version_is_rolled_out_and_the_second_stays_in_quarantine() -> None:
-    decision = decide(asked(condemned(), version="v3"), back())
-
-    assert (decision.template, decision.create, decision.assessment.reason) == (V3, True, "Creating")
-    assert [entry.revision for entry in decision.quarantine] == [V2]
-    assert decide(asked(condemned(), version="v2"), serving(V1, revisions=BOTH)).template == V1
-
-
-def test_a_version_that_has_failed_when_the_spec_moves_on_is_remembered() -> None:
-    decision = decide(asked(SERVED_V1, version="v3"), trying())
-
-    assert (decision.template, [entry.revision for entry in decision.quarantine]) == (V3, [V2])
-
-
 def test_a_failed_version_is_taken_out_even_where_the_spec_is_unusable_by_now() -> None:
     unusable = {"source": {"uri": "hostpath:///etc"}}
     first = asked(SERVED_V1, **unusable)
@@ -339,48 +219,6 @@ def test_what_others_do_never_condemns_however_long_it_takes(fields: dict[str, A
     observed = altered(trying(), workload=exceeded, pods=(*OLD, pod(V2, "new", version="v2", **fields)))
 
     assert decide(asked(SERVED_V1), observed, LATER).template == V2
-
-
-def test_a_pin_runs_the_stored_revision_whatever_the_spec_says() -> None:
-    pinned = asked(replace(SERVED_V1, last_good_revision=V2, active_revision=V2), pin=V1)
-
-    decision = decide(pinned, serving(V2, revisions=BOTH))
-    there = decide(pinned, back())
-
-    assert (decision.target, decision.template, decision.create) == (V1, V1, False)
-    assert (there.assessment.reason, flags(there.assessment), there.last_good) == ("Pinned", "", V1)
-    written = after(pinned, back())
-    assert (written.target_version, written.is_true("Pinned"), written.is_true("Ready")) == ("v1", True, False)
-
-
-def test_a_pin_to_what_the_spec_asks_for_is_ready() -> None:
-    written = after(asked(SERVED_V1, version="v1", pin=V1), back())
-
-    assert (written.reason, written.is_true("Pinned"), written.is_true("Ready")) == ("Ready", True, True)
-
-
-def test_a_pin_to_an_unknown_revision_names_the_known_ones_and_moves_nothing() -> None:
-    decision = decide(asked(SERVED_V1, pin="nonsense"), back())
-
-    assert (decision.template, decision.assessment.reason) == (V1, "InvalidSpec")
-    assert decision.assessment.message == (
-        "metadata.annotations[cosyvoice.dev/rollback-to]: there is no revision 'nonsense' "
-        f"(there are: {V2} (v2), {V1} (v1)): name one of these, or remove the annotation to return to the spec"
-    )
-
-
-def test_taking_a_pin_away_returns_to_the_spec_but_not_into_the_quarantine() -> None:
-    assert decide(asked(SERVED_V1), back()).template == V2
-    assert decide(asked(condemned()), back()).template == V1
-
-
-def test_the_pinned_and_the_last_good_revision_are_never_pruned() -> None:
-    history = (*BOTH, *(stored(f"r{n}", age=100 + n) for n in range(3)))
-    observed = serving(V2, revisions=history)
-
-    decision = decide(asked(SERVED_V1, rollout={"historyLimit": 0}, pin="r1"), observed)
-
-    assert set(decision.prune) == {"r0", "r2"}
 
 
 def test_the_rollout_is_recorded_and_counted() -> None:
