@@ -12,7 +12,8 @@ from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.errors import InvalidSpecError, RejectedError
 from cosyvoice_operator.observe import Gathered, observe
-from cosyvoice_operator.observed import Claim, Observed, Pod
+from cosyvoice_operator.observe_pod import UNTOLD
+from cosyvoice_operator.observed import EVICTED, Claim, Observed, Pod
 from cosyvoice_operator.workers import Workers
 
 # A pod whose volumes are not mounted so long after it got a node may have said why in an event.
@@ -21,6 +22,7 @@ SLOW_MOUNT = timedelta(seconds=10)
 SLOW_READY = timedelta(seconds=40)
 MAX_SLOW_PODS = 3
 _CREATING = "PodInitializing"
+_MOUNT_TROUBLE = frozenset({"FailedMount", "FailedAttachVolume"})
 _LISTED = ("ConfigMap", "ReplicaSet", "Pod")
 
 
@@ -40,13 +42,15 @@ class Gatherer:
         asked |= {pod.name: pod for pod in progress.pods_to_ask(observed, target, model.status)}
         slow = [pod for pod in observed.pods_of(target) if _is_slow(pod, now)][:MAX_SLOW_PODS]
         late = [pod for pod in observed.pods if _is_late(pod, model, now)]
-        if asked or slow or late:
-            statuses, mounts, down = await asyncio.gather(
+        over = [] if model.status.is_true("Ready") else _over_without_a_word(observed.pods)
+        if asked or slow or late or over:
+            statuses, mounts, evictions, down = await asyncio.gather(
                 self._workers.ask(model.namespace, asked.values()),
-                self._mount_failures(model.namespace, slow),
+                self._told(model.namespace, slow, _MOUNT_TROUBLE),
+                self._told(model.namespace, over, frozenset({EVICTED})),
                 self._nodes_down(late),
             )
-            gathered = replace(gathered, statuses=statuses, mount_failures=mounts, nodes_down=down)
+            gathered = replace(gathered, statuses=statuses, mount_failures=mounts, evictions=evictions, nodes_down=down)
             observed = observe(model.identity, gathered)
         return gathered, observed
 
@@ -86,17 +90,16 @@ class Gatherer:
             return Claim(name=where.claim, exists=False)
         return Claim(name=where.claim, exists=True, access_modes=tuple(raw["spec"].get("accessModes", ())))
 
-    async def _mount_failures(self, namespace: str, pods: list[Pod]) -> Mapping[str, str]:
-        """By pod, what the kubelet said last about a volume that it could not mount."""
-        found = await asyncio.gather(*(self._mount_failure(namespace, pod) for pod in pods))
+    async def _told(self, namespace: str, pods: list[Pod], reasons: frozenset[str]) -> Mapping[str, str]:
+        """By pod, the message of the last event that has one of the `reasons`."""
+        found = await asyncio.gather(*(self._last_told(namespace, pod, reasons) for pod in pods))
         return {pod.name: words for pod, words in zip(pods, found, strict=True) if words is not None}
 
-    async def _mount_failure(self, namespace: str, pod: Pod) -> str | None:
+    async def _last_told(self, namespace: str, pod: Pod, reasons: frozenset[str]) -> str | None:
         fields = f"involvedObject.kind=Pod,involvedObject.name={pod.name}"
         events = await self._cluster.list("Event", namespace, fields=fields)
-        troubles = [event for event in events if event.get("reason") in {"FailedMount", "FailedAttachVolume"}]
-        troubles.sort(key=_last_seen)
-        return str(troubles[-1].get("message", "")) if troubles else None
+        told = sorted((event for event in events if event.get("reason") in reasons), key=_last_seen)
+        return str(told[-1].get("message", "")) if told else None
 
     async def _nodes_down(self, pods: list[Pod]) -> Mapping[str, str]:
         """By pod, why its node is not ready; nothing where the operator may not ask: a Role cannot allow it."""
@@ -129,6 +132,15 @@ def _is_late(pod: Pod, model: Model, now: datetime) -> bool:
 def _is_slow(pod: Pod, now: datetime) -> bool:
     started = pod.stage.running or pod.stage.ended is not None or pod.stage.waiting_reason not in {None, _CREATING}
     return pod.scheduled is not None and not started and now - pod.scheduled > SLOW_MOUNT
+
+
+def _over_without_a_word(pods: tuple[Pod, ...]) -> list[Pod]:
+    """The newest pods that are over and do not say why.
+
+    The kubelet forgets why it evicted a pod whose containers then ended in peace: only its event knows.
+    """
+    over = [pod for pod in pods if pod.lost in UNTOLD]
+    return sorted(over, key=lambda pod: (pod.created, pod.name))[-MAX_SLOW_PODS:]
 
 
 def _last_seen(event: Object) -> str:

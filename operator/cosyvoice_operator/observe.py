@@ -35,6 +35,7 @@ class Gathered:
     replica_sets: tuple[Object, ...] = ()
     pods: tuple[Object, ...] = ()
     mount_failures: Mapping[str, str] = field(default_factory=dict)  # by pod
+    evictions: Mapping[str, str] = field(default_factory=dict)  # by pod
     nodes_down: Mapping[str, str] = field(default_factory=dict)  # by pod
     statuses: Mapping[str, WorkerStatus] = field(default_factory=dict)  # by pod
     claim: Claim | None = None
@@ -88,6 +89,7 @@ def _pods(gathered: Gathered, replica_sets: Sequence[Object]) -> tuple[Pod, ...]
         read_pod(
             raw,
             mount_failure=gathered.mount_failures.get(name),
+            eviction=gathered.evictions.get(name),
             node_down=gathered.nodes_down.get(name),
             worker_status=gathered.statuses.get(name),
         )

@@ -7,18 +7,21 @@ from datetime import datetime
 from typing import Any
 
 from cosyvoice_operator import names, termination
-from cosyvoice_operator.observed import Container, Ended, Pod, WorkerStatus
+from cosyvoice_operator.observed import EVICTED, Container, Ended, Pod, WorkerStatus
 
 Object = Mapping[str, Any]
 
 # A worker pod is to run for ever: it is over only where its node or the cluster ended it, however its containers did.
 _OVER = frozenset({"Failed", "Succeeded"})
+# What such a pod is lost to as long as nothing tells more.
+UNTOLD = _OVER | {"TerminationByKubelet"}
 
 
 def read_pod(
     raw: Object,
     *,
     mount_failure: str | None = None,
+    eviction: str | None = None,
     node_down: str | None = None,
     worker_status: WorkerStatus | None = None,
 ) -> Pod:
@@ -30,7 +33,9 @@ def read_pod(
     is_ready = ready.get("status") == "True"
     over = status.get("phase") in _OVER
     disruption = conditions.get("DisruptionTarget", {})
-    why_over = status.get("reason") or disruption.get("reason") or status.get("phase")
+    evicted = None if eviction is None else EVICTED
+    why_over = status.get("reason") or evicted or disruption.get("reason") or status.get("phase")
+    over_words = status.get("message") or disruption.get("message") or eviction
     return Pod(
         name=metadata["name"],
         revision=labels.get(names.LABEL_REVISION, ""),
@@ -41,7 +46,7 @@ def read_pod(
         scheduled=_time(scheduled.get("lastTransitionTime")) if scheduled.get("status") == "True" else None,
         unschedulable=scheduled.get("message") if scheduled.get("reason") == "Unschedulable" else None,
         lost=why_over if over else None,
-        lost_message=termination.clean(status.get("message") or disruption.get("message")) or "" if over else "",
+        lost_message=termination.clean(over_words) or "" if over else "",
         ready=is_ready,
         ready_since=_time(ready.get("lastTransitionTime")) if is_ready else None,
         unready_since=None if is_ready else _time(ready.get("lastTransitionTime")),

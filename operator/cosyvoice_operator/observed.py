@@ -9,6 +9,8 @@ from typing import Any
 
 from cosyvoice_operator.termination import Termination
 
+EVICTED = "Evicted"  # the kubelet's word for a pod that it ends because it or its node lacks memory or storage
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRevision:

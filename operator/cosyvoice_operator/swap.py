@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from cosyvoice_operator import failures, order, progress
 from cosyvoice_operator.failures import Failure
-from cosyvoice_operator.observed import Observed, Pod, Swap
+from cosyvoice_operator.observed import EVICTED, Observed, Pod, Swap
 from cosyvoice_operator.order import Order
 
 RESEND_AFTER = timedelta(seconds=10)  # an order that a pod has not taken up: its kubelet did not look
@@ -25,7 +25,6 @@ ROOM_AFTER_AT_MOST = timedelta(hours=1)
 
 PROOF = timedelta(seconds=5)  # so long it has to serve: what dies at its first request is not good
 
-EVICTED = "Evicted"  # the kubelet's word for a pod that it ends because the node lacks memory or disk
 STAGING, LOADING, SWITCHED, FAILED = "Staging", "Loading", "Switched", "Failed"
 
 

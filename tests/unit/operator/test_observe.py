@@ -237,10 +237,16 @@ def test_a_pod_that_ends_in_peace_when_it_is_evicted_is_lost_all_the_same() -> N
     told = read_pod(raw_pod(status={"phase": "Succeeded", "reason": "Evicted", "message": "low on disk"}))
     untold = read_pod(raw_pod(status={"phase": "Succeeded", "conditions": [disruption]}))
     neither = read_pod(raw_pod(status={"phase": "Succeeded"}))
+    by_event = read_pod(raw_pod(status={"phase": "Succeeded"}), eviction="uses too much\nstorage")
+    by_both = read_pod(raw_pod(status={"phase": "Succeeded", "conditions": [disruption]}), eviction="uses too much")
+    alive = read_pod(raw_pod(status={"phase": "Running"}), eviction="of another pod of this name")
 
     assert (told.lost, told.lost_message) == ("Evicted", "low on disk")
     assert (untold.lost, untold.lost_message) == ("TerminationByKubelet", "low on disk")
     assert (neither.lost, neither.lost_message) == ("Succeeded", "")
+    assert (by_event.lost, by_event.lost_message) == ("Evicted", "uses too much storage")
+    assert (by_both.lost, by_both.lost_message) == ("Evicted", "low on disk")
+    assert (alive.lost, alive.lost_message) == (None, "")
 
 
 def test_a_pod_that_was_only_just_made_has_nothing_yet() -> None:
