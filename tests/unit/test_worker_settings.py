@@ -115,7 +115,7 @@ def test_every_problem_is_told_at_once():
         "model.json: source.uri: expected `str`, got `int`; source.path: missing; "
         "source.digest: expected `str` matching regex '^sha256:[0-9a-f]{64}$'; "
         "engine.device: expected `str`, got `null`; extra: unknown field (known: schema, namespace, model, version, "
-        "revision, source, staging, engine)"
+        "revision, source, staging, engine, memoryHighBytes)"
     )
 
 

@@ -9,9 +9,13 @@ CURRENT_CONFIG = "current.json"
 CANDIDATE_CONFIG = "candidate.json"
 SWAP_ORDER = "swap"
 VOICES_CONFIG_PATH = "/etc/cosyvoice/voices"
+API_KEYS_PATH = "/etc/cosyvoice/api-keys"
 WEIGHTS_ROOT = "/dev/shm/cosyvoice"  # noqa: S108 - a tmpfs of the pod's own, not a shared /tmp
 SOURCE_ROOT = "/source"
 TERMINATION_LOG = "/dev/termination-log"
+
+# What the node agent leaves on a cgroup whose memory.high it has set: an extended attribute.
+AGENT_MARK = "user.cosyvoice.memory-high"
 
 API_PORT = 8000
 ADMIN_PORT = 8081

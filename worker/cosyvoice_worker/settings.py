@@ -67,7 +67,7 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"f
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole of model.json."""
+    """The whole of model.json. Above `memory_high_bytes` the kernel is to slow the worker down."""
 
     schema: int
     namespace: NonEmpty
@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: Source
     staging: Staging
     engine: Engine
+    memory_high_bytes: Positive | None = msgspec.field(default=None, name="memoryHighBytes")
 
 
 def read_settings(path: str | Path, phase: Phase) -> Settings:

@@ -58,6 +58,7 @@ class FakeEngine:
         self.received: list[FrontMessage] = []
         self.exit_code = 0
         self.private = 100 * 2**20
+        self.bounds: list[int | None] = []
         self._waiting: deque[Synthesize] = deque()
         self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._reader: asyncio.StreamReader
@@ -69,6 +70,9 @@ class FakeEngine:
 
     def private_bytes(self) -> int | None:
         return None if self._status.done() else self.private
+
+    def bound(self, growth: int | None) -> None:
+        self.bounds.append(growth)
 
     def kill(self) -> None:
         if not self._status.done():

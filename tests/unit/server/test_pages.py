@@ -58,6 +58,7 @@ async def test_the_status_is_the_document_of_the_contract(front: RunningFront) -
         "staged": {"bytes": 57000000, "seconds": 0.4},
         "failure": None,
         "swap": None,
+        "memoryHigh": None,
     }
 
 

@@ -20,7 +20,7 @@ from cosyvoice_worker.server.engine_rules import Progress, is_stuck, load_is_ove
 from cosyvoice_worker.server.job import Speaker
 from cosyvoice_worker.server.lane import Lane
 from cosyvoice_worker.server.memory import Usage
-from cosyvoice_worker.server.oom import OomKills
+from cosyvoice_worker.server.oom_kills import OomKills
 from cosyvoice_worker.server.postmortem import Death
 from cosyvoice_worker.server.state import READY, START
 from cosyvoice_worker.server.version import Version
@@ -40,6 +40,9 @@ class EngineProcess(Protocol):
 
     def private_bytes(self) -> int | None:
         """The memory it holds for itself; None when that cannot be told."""
+
+    def bound(self, growth: int | None) -> None:
+        """Let the kernel allow it `growth` more bytes, or (None) what an only engine may have, where it has a say."""
 
     def kill(self) -> None:
         """SIGKILL; without effect on a process that has ended."""
@@ -118,6 +121,7 @@ class EngineLife:
 
     def bound(self, growth: int | None) -> None:
         """Let the engine take `growth` more bytes of memory, or (None) what the limit leaves to an only engine."""
+        self.engine.bound(growth)
         if self._client is not None and self.ready is not None:
             self._client.send(Bound(growth=growth))
 

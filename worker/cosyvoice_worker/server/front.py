@@ -12,10 +12,12 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from cosyvoice_worker.cgroup.high import MemoryHigh
 from cosyvoice_worker.metrics import Metrics
 from cosyvoice_worker.outcome import Outcome
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.app import build_app
+from cosyvoice_worker.server.container_metrics import ContainerMemory
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.engine_life import EngineProcess, Patience
 from cosyvoice_worker.server.http_server import make_server
@@ -39,7 +41,8 @@ class Front:
     """Made and run on one event loop. `launch` starts an engine process; `sockets` are the API's and the admin's.
 
     `version` is served first, and `on_switch` told of each that takes over. `order_file` is where orders to do so
-    arrive, `root` where their weights are staged, `measure` looks at the container's memory.
+    arrive, `root` where their weights are staged, `measure` looks at the container's memory,
+    `memory_high` at what came of the wish for that.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Front:
         order_file: Path,
         on_switch: Callable[[Version], None],
         measure: Callable[[], Container] = measure,
+        memory_high: Callable[[], MemoryHigh | None] = lambda: None,
     ) -> None:
         self.state = state
         self.limits = limits
@@ -75,7 +79,8 @@ class Front:
             tick_seconds=limits.order_seconds,
         )
         self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine)
-        pages = Pages(state, self.dispatcher, voices)
+        metrics.registry.register(ContainerMemory(memory_high))
+        pages = Pages(state, self.dispatcher, voices, memory_high)
         self._server = make_server(build_app(state, pages, self._speech, sockets[1].getsockname()[1]), limits)
         self._sockets = sockets
         self._asked_to_stop = asyncio.Event()

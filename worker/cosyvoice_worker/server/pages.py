@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cosyvoice_worker import metrics
+from cosyvoice_worker.cgroup.high import MemoryHigh
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.state import FrontState
 from cosyvoice_worker.server.voices import Voices
@@ -24,10 +25,17 @@ Page = Callable[[Request], Awaitable[Response]]
 class Pages:
     """The pages of both ports."""
 
-    def __init__(self, state: FrontState, dispatcher: Dispatcher, voices: Voices) -> None:
+    def __init__(
+        self,
+        state: FrontState,
+        dispatcher: Dispatcher,
+        voices: Voices,
+        memory_high: Callable[[], MemoryHigh | None],
+    ) -> None:
         self._state = state
         self._dispatcher = dispatcher
         self._voices = voices
+        self._memory_high = memory_high
         self._started = int(time.time())
 
     def probe_routes(self) -> list[Route]:
@@ -51,7 +59,9 @@ class Pages:
 
     async def status(self, _request: Request) -> Response:
         """What the operator reads."""
-        return _json(self._state.status(self._dispatcher.in_flight, self._dispatcher.queued))
+        told = self._memory_high()
+        status = self._state.status(self._dispatcher.in_flight, self._dispatcher.queued)
+        return _json({**status, "memoryHigh": None if told is None else told.document()})
 
     async def metrics(self, _request: Request) -> Response:
         """What Prometheus reads."""

@@ -15,11 +15,12 @@ from cosyvoice_worker import logs
 from cosyvoice_worker.names import SWAP_ORDER
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, fail
 from cosyvoice_worker.server import local
+from cosyvoice_worker.server.confinement import confine
 from cosyvoice_worker.server.front import Front
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.process import ChildEngine
 from cosyvoice_worker.server.reaper import Reaper
-from cosyvoice_worker.server.spawn import spawn_engine
+from cosyvoice_worker.server.spawn import Spawned, spawn_engine
 from cosyvoice_worker.server.start import Start
 from cosyvoice_worker.server.state import FrontState
 from cosyvoice_worker.server.version import Version, read_version
@@ -48,12 +49,16 @@ def serve(args: argparse.Namespace, start: Start) -> Outcome:
 async def _run(args: argparse.Namespace, start: Start, version: Version) -> Outcome | None:
     reaper = Reaper(orphans=os.getpid() == PROCESS_ONE)
     reaper.start()
+    confinement = confine(version.memory_high)
+
+    def child(spawned: Spawned, memory_bytes: int | None = None) -> ChildEngine:
+        return ChildEngine(spawned, reaper, confinement.hold(spawned.pid, memory_bytes))
 
     def launch(version: Version, memory_bytes: int | None = None) -> ChildEngine:
         options = {"--config": version.document, "--root": args.root, "--voices": args.voices}
         if memory_bytes is not None:
             options["--memory-bytes"] = memory_bytes
-        return ChildEngine(spawn_engine([str(word) for option in options.items() for word in option]), reaper)
+        return child(spawn_engine([str(word) for option in options.items() for word in option]), memory_bytes)
 
     front = Front(
         state=FrontState(identity=version.identity, lazy=args.no_preload or not version.preload),
@@ -65,12 +70,13 @@ async def _run(args: argparse.Namespace, start: Start, version: Version) -> Outc
         root=args.root,
         order_file=args.config.parent / SWAP_ORDER,
         on_switch=_tell_logs,
+        memory_high=confinement.memory_high,
     )
     front.handle_signals()
     # What is there now stays for good: the collector need not walk over it again and again.
     gc.collect()
     gc.freeze()
-    return await front.run(None if start.engine is None else ChildEngine(start.engine, reaper))
+    return await front.run(None if start.engine is None else child(start.engine))
 
 
 def _take_over(start: Start) -> tuple[socket.socket, socket.socket]:

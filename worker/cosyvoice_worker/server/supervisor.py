@@ -7,12 +7,13 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from cosyvoice_worker import cgroup
 from cosyvoice_worker.outcome import Outcome, Reason
 from cosyvoice_worker.server import postmortem, problems
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.engine_life import EngineLife, EngineProcess, Patience
 from cosyvoice_worker.server.engine_rules import DEATHS_WITHIN_SECONDS, gives_up, recent_deaths
-from cosyvoice_worker.server.oom import OomKills, oom_kills
+from cosyvoice_worker.server.oom_kills import OomKills
 from cosyvoice_worker.server.retirement import retire
 from cosyvoice_worker.server.state import FAILED, FrontState
 from cosyvoice_worker.server.version import Version
@@ -38,7 +39,7 @@ class Supervisor:
         patience: Patience,
         *,
         on_switch: Callable[[Version], None],
-        count_oom_kills: Callable[[], int | None] = oom_kills,
+        count_oom_kills: Callable[[], int | None] = cgroup.oom_kills,
     ) -> None:
         self.version = version
         self.serving: EngineLife | None = None

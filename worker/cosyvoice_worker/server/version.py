@@ -15,7 +15,10 @@ from cosyvoice_worker.staging.pointer import Staged, read_pointer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """`document` is its model.json, `directory` holds its weights and voices. Loading may take `load_seconds`."""
+    """`document` is its model.json, `directory` holds its weights and voices. Loading may take `load_seconds`.
+
+    `memory_high` is in bytes.
+    """
 
     identity: Identity
     document: Path
@@ -23,6 +26,7 @@ class Version:
     load_seconds: float
     recycle: Recycle
     preload: bool = True
+    memory_high: int | None = None
 
 
 def read_version(document: Path, root: Path) -> Version:
@@ -36,6 +40,7 @@ def read_version(document: Path, root: Path) -> Version:
         load_seconds=settings.engine.load_timeout_seconds,
         recycle=settings.engine.recycle,
         preload=settings.engine.preload,
+        memory_high=settings.memory_high_bytes,
     )
 
 
