@@ -98,6 +98,12 @@ class Service(Part, frozen=True):
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class Access(Part, frozen=True):
+    """Who may use the API. None: whoever reaches it."""
+
+    api_keys_secret: str | None = None
+
+
 class Spec(Part, frozen=True):
     """What the user asked for."""
 
@@ -108,4 +114,5 @@ class Spec(Part, frozen=True):
     worker: Worker = Worker()
     rollout: Rollout = Rollout()
     service: Service = Service()
+    access: Access = Access()
     paused: bool = False

@@ -47,6 +47,7 @@ CONFIG_DIRECTORY = "/etc/cosyvoice"
 CONFIG_PATH = "/etc/cosyvoice/model.json"
 SWAP_PATH = "/etc/cosyvoice/swap"
 VOICES_CONFIG_PATH = "/etc/cosyvoice/voices"
+API_KEYS_PATH = "/etc/cosyvoice/api-keys"
 WEIGHTS_ROOT = "/dev/shm/cosyvoice"  # noqa: S108 - a tmpfs of the pod's own, not a shared /tmp
 SOURCE_ROOT = "/source"
 TEMPORARY_DIRECTORY = "/tmp"  # noqa: S108 - an emptyDir of the pod's own

@@ -150,6 +150,7 @@ def _canonical(spec: Spec) -> Spec:
     return Spec(
         version=spec.version,
         source=spec.source,
+        access=spec.access,
         engine=replace(spec.engine, recycle=_canonical_recycle(spec.engine.recycle)),
         staging=replace(spec.staging, size_limit=quantity.canonical(spec.staging.size_limit)),
         worker=replace(

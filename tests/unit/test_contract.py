@@ -25,6 +25,7 @@ from tests.unit.operator.builders import ended_container, pod
 SHARED_NAMES = (
     "CONFIG_PATH",
     "VOICES_CONFIG_PATH",
+    "API_KEYS_PATH",
     "WEIGHTS_ROOT",
     "SOURCE_ROOT",
     "TERMINATION_LOG",

@@ -52,8 +52,11 @@ def stager_container(resolved: Resolved) -> dict[str, Any]:
 
 def worker_container(resolved: Resolved) -> dict[str, Any]:
     """`worker`. Its front answers /ping at once, and /health with 200 only when the model is warm."""
+    guarded = resolved.spec.access.api_keys_secret is not None
     return {
         **_common(names.WORKER_CONTAINER, "serve", resolved),
+        # Said to the program itself, so that one that does not know of keys does not start instead of serving all.
+        "args": ["serve", *(["--api-keys", names.API_KEYS_PATH] if guarded else [])],
         "ports": [
             {"name": names.API_PORT_NAME, "containerPort": names.API_PORT, "protocol": "TCP"},
             {"name": names.ADMIN_PORT_NAME, "containerPort": names.ADMIN_PORT, "protocol": "TCP"},
@@ -67,6 +70,7 @@ def worker_container(resolved: Resolved) -> dict[str, Any]:
             volumes.mount_weights(),
             volumes.mount_config(),
             volumes.mount_voices(),
+            *([volumes.mount_api_keys()] if guarded else []),
             volumes.mount_tmp(),
         ],
     }

@@ -11,16 +11,23 @@ from cosyvoice_operator.source import ClaimSource
 TMP_SIZE = "1Gi"
 
 _SOURCE, _WEIGHTS, _CONFIG, _VOICES, _TMP = "source", "weights", names.CONFIG_VOLUME, "voices", "tmp"
+_API_KEYS = "api-keys"
 
 
 def volumes(model: str, revision: str, resolved: Resolved) -> list[dict[str, Any]]:
-    """All volumes: the source, the memory the weights live in, the revision's configuration, the voices, /tmp."""
+    """All volumes: the source, the memory the weights live in, the revision's configuration, the voices, /tmp, and the
+    API keys where there are any.
+
+    Without the Secret of the keys no pod starts: one that started would have to turn everybody away, or nobody.
+    """
+    secret = resolved.spec.access.api_keys_secret
     return [
         {"name": _SOURCE, **_source(resolved)},
         {"name": _WEIGHTS, "emptyDir": {"medium": "Memory", "sizeLimit": resolved.size_limit}},
         {"name": _CONFIG, "projected": {"sources": _configuration(model, revision)}},
         {"name": _VOICES, "configMap": {"name": names.voices_name(model), "optional": True}},
         {"name": _TMP, "emptyDir": {"sizeLimit": TMP_SIZE}},
+        *([] if secret is None else [{"name": _API_KEYS, "secret": {"secretName": secret}}]),
     ]
 
 
@@ -39,6 +46,10 @@ def mount_config() -> dict[str, Any]:
 
 def mount_voices() -> dict[str, Any]:
     return {"name": _VOICES, "mountPath": names.VOICES_CONFIG_PATH, "readOnly": True}
+
+
+def mount_api_keys() -> dict[str, Any]:
+    return {"name": _API_KEYS, "mountPath": names.API_KEYS_PATH, "readOnly": True}
 
 
 def mount_tmp() -> dict[str, Any]:

@@ -43,6 +43,7 @@ EVERYTHING: dict[str, Any] = {
         "imagePullSecrets": [{"name": "registry"}],
         "env": [{"name": "A", "value": ""}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     },
+    "access": {"apiKeysSecret": "speakers"},
     "service": {"type": "LoadBalancer", "port": 8080, "annotations": {"lb": "internal"}},
 }
 
@@ -156,6 +157,28 @@ def test_a_pod_sees_its_configuration_what_replaces_it_and_its_orders_in_one_vol
     assert live["configMap"] == {"name": f"{name}-live", "optional": True}
     (item,) = order["downwardAPI"]["items"]
     assert item == {"path": "swap", "fieldRef": {"fieldPath": "metadata.annotations['cosyvoice.dev/swap']"}}
+
+
+def test_api_keys_are_mounted_into_the_worker_alone_and_may_not_be_absent() -> None:
+    spec = pod_spec(access={"apiKeysSecret": "speakers"}, rollout={"strategy": "HotSwap"})
+
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert volumes["api-keys"]["secret"] == {"secretName": "speakers"}
+    (worker,) = spec["containers"]
+    assert worker["args"] == ["serve", "--api-keys", "/etc/cosyvoice/api-keys"]
+    mounts = [{mount["name"]: mount for mount in one["volumeMounts"]} for one in (*spec["initContainers"], worker)]
+    assert [mount.get("api-keys") for mount in mounts] == [
+        None,
+        None,
+        {"name": "api-keys", "mountPath": "/etc/cosyvoice/api-keys", "readOnly": True},
+    ]
+
+
+def test_without_keys_nothing_of_them_is_there() -> None:
+    spec = pod_spec()
+
+    assert spec["containers"][0]["args"] == ["serve"]
+    assert "api-keys" not in {volume["name"] for volume in spec["volumes"]}
 
 
 def test_voices_may_be_absent() -> None:

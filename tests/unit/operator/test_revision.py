@@ -63,6 +63,7 @@ def test_defaults_written_out_ask_for_the_same_revision() -> None:
         {"staging": {"sizeLimit": 8589934592}},
         {"engine": {}},
         {"engine": {"recycle": {}}},
+        {"access": {}},
     ],
 )
 def test_what_does_not_change_what_runs_makes_no_new_revision(spec: dict[str, Any]) -> None:
@@ -91,6 +92,7 @@ def test_what_does_not_change_what_runs_makes_no_new_revision(spec: dict[str, An
         {"worker": {"runtimeClassName": "nvidia"}},
         {"worker": {"priorityClassName": "high"}},
         {"worker": {"serviceAccountName": "speaker"}},
+        {"access": {"apiKeysSecret": "speakers"}},
     ],
 )
 def test_what_changes_what_runs_makes_a_new_revision(spec: dict[str, Any]) -> None:

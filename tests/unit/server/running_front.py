@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cosyvoice_worker.outcome import Outcome
+from cosyvoice_worker.server.api_keys import ApiKeys
 from cosyvoice_worker.server.front import Front
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.second_engine import Container
@@ -155,6 +156,7 @@ async def running_front(
     recycle: Recycle | None = None,
     measure: Callable[[], Container] = lambda: Container(limit=None, used=0),
     voices: FakeVoices | None = None,
+    api_keys: ApiKeys | None = None,
 ) -> AsyncIterator[RunningFront]:
     """A front whose first engine runs the first script; ended without draining. `root` has its order and its stage."""
     launcher = FakeLauncher(*scripts)
@@ -171,6 +173,7 @@ async def running_front(
         order_file=root / "swap",
         on_switch=lambda _: None,
         measure=measure,
+        api_keys=api_keys,
     )
     harness = RunningFront(front, launcher, sockets)
     harness.running = asyncio.create_task(front.run(None if lazy else launcher(version)))

@@ -35,6 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
     add("--config", type=Path, default=Path(names.CONFIG_PATH), metavar="FILE", help="model.json (%(default)s)")
     add("--root", type=Path, default=Path(names.WEIGHTS_ROOT), metavar="DIR", help="staged weights (%(default)s)")
     add("--voices", type=Path, default=Path(names.VOICES_CONFIG_PATH), metavar="DIR", help="packs (%(default)s)")
+    add("--api-keys", type=Path, metavar="DIR", help="a file for each key that is taken (default: none is needed)")
     add("--termination-log", default=names.TERMINATION_LOG, metavar="FILE", help="default %(default)s")
     add("--host", metavar="ADDRESS", help="default: every address, IPv6 and IPv4")
     add("--port", type=_port, default=names.API_PORT, help="speech, default %(default)s")

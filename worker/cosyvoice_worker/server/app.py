@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,9 +26,14 @@ async def _docs(_request: Request) -> Response:
     return Response(docs_page.page(), media_type="text/html")
 
 
-def build_app(state: FrontState, pages: Pages, speech: Speech, admin_port: int) -> ASGIApp:
-    """One application: what comes in on `admin_port` is for the operator and Prometheus, all else for users."""
-    api = Starlette(
+def build_app(
+    state: FrontState, pages: Pages, speech: Speech, admin_port: int, guard: Callable[[ASGIApp], ASGIApp]
+) -> ASGIApp:
+    """One application: what comes in on `admin_port` is for the operator and Prometheus, all else for users.
+
+    What is for users stands behind `guard`.
+    """
+    open_api = Starlette(
         routes=[
             *pages.api_routes(),
             Route("/v1/audio/speech", speech, methods=["POST"]),
@@ -35,6 +42,7 @@ def build_app(state: FrontState, pages: Pages, speech: Speech, admin_port: int) 
         ],
         exception_handlers=HANDLERS,
     )
+    api = guard(open_api)
     admin = Starlette(routes=pages.admin_routes(), exception_handlers=HANDLERS)
 
     async def by_port(scope: Scope, receive: Receive, send: Send) -> None:

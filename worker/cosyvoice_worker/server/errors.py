@@ -25,6 +25,8 @@ def problem_response(problem: Problem, request: Request) -> Response:
     """The response for a problem met by `request`."""
     document = problem.document(request.url.path, getattr(request.state, REQUEST_ID))
     headers = {} if problem.retry_after is None else {"retry-after": str(problem.retry_after)}
+    if problem.challenge is not None:
+        headers["www-authenticate"] = problem.challenge
     if "allowed" in problem.members:
         headers["allow"] = str(problem.members["allowed"])
     kind = LingeringResponse if problem.kind in _UNREAD else Response

@@ -16,6 +16,8 @@ from cosyvoice_worker.cgroup.high import MemoryHigh
 from cosyvoice_worker.metrics import Metrics
 from cosyvoice_worker.outcome import Outcome
 from cosyvoice_worker.server import problems
+from cosyvoice_worker.server.access import Guard
+from cosyvoice_worker.server.api_keys import ApiKeys
 from cosyvoice_worker.server.app import build_app
 from cosyvoice_worker.server.container_metrics import ContainerMemory
 from cosyvoice_worker.server.dispatcher import Dispatcher
@@ -58,6 +60,7 @@ class Front:
         order_file: Path,
         on_switch: Callable[[Version], None],
         measure: Callable[[], Container] = measure,
+        api_keys: ApiKeys | None = None,
         memory_high: Callable[[], MemoryHigh | None] = lambda: None,
     ) -> None:
         self.state = state
@@ -81,7 +84,14 @@ class Front:
         self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine)
         metrics.registry.register(ContainerMemory(memory_high))
         pages = Pages(state, self.dispatcher, voices, memory_high)
-        self._server = make_server(build_app(state, pages, self._speech, sockets[1].getsockname()[1]), limits)
+        app = build_app(
+            state,
+            pages,
+            self._speech,
+            sockets[1].getsockname()[1],
+            lambda api: api if api_keys is None else Guard(api, api_keys, metrics),
+        )
+        self._server = make_server(app, limits)
         self._sockets = sockets
         self._asked_to_stop = asyncio.Event()
         self._asked_to_hurry = asyncio.Event()

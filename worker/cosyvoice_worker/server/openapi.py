@@ -17,6 +17,10 @@ from cosyvoice_worker.names import (
 from cosyvoice_worker.server.problems import CONTENT_TYPE
 from cosyvoice_worker.server.speech_request import SpeechRequest
 
+_API_KEY = "apiKey"
+_API_KEY_WORDS = "Where the worker takes API keys (spec.access.apiKeysSecret), one of them; elsewhere nothing."
+# With a key or, where none is asked for, without.
+_SECURITY: list[dict[str, list[str]]] = [{_API_KEY: []}, {}]
 _REF = "#/components/schemas/{name}"
 _STRING: dict[str, object] = {"type": "string"}
 _INTEGER: dict[str, object] = {"type": "integer"}
@@ -38,6 +42,7 @@ _SPEECH_HEADERS = {
 }
 _SPEECH_PROBLEMS = {
     400: "The request is malformed, or there is nothing in it to speak.",
+    401: "An API key is needed, and none or a wrong one was sent.",
     404: "There is no such voice; `voices` lists those there are.",
     408: "The body did not arrive in time.",
     413: "The text or the body is too long.",
@@ -124,7 +129,10 @@ def document() -> dict[str, object]:
                 )
             },
         },
-        "components": {"schemas": components},
+        "components": {
+            "schemas": components,
+            "securitySchemes": {_API_KEY: {"type": "http", "scheme": "bearer", "description": _API_KEY_WORDS}},
+        },
     }
 
 
@@ -142,6 +150,7 @@ def _speech() -> dict[str, object]:
     return {
         "operationId": "speak",
         "summary": "Speak a text.",
+        "security": _SECURITY,
         "requestBody": {"required": True, "content": {"application/json": {"schema": _schema("SpeechRequest")}}},
         "responses": {"200": audio, **{str(code): _problem(text) for code, text in _SPEECH_PROBLEMS.items()}},
     }
@@ -152,7 +161,8 @@ def _listing(name: str, summary: str, schema: str) -> dict[str, object]:
     return {
         "operationId": name,
         "summary": summary,
-        "responses": {"200": {"description": summary, "content": content}},
+        "security": _SECURITY,
+        "responses": {"200": {"description": summary, "content": content}, "401": _problem(_SPEECH_PROBLEMS[401])},
     }
 
 

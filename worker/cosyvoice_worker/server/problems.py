@@ -15,13 +15,21 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's own word
     """One error: `kind` ends its type URI and names it in metrics; `members` are the fields beyond RFC 9457's own."""
 
     def __init__(
-        self, status: int, kind: str, detail: str, *, retry_after: int | None = None, **members: object
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        *,
+        retry_after: int | None = None,
+        challenge: str | None = None,
+        **members: object,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.kind = kind
         self.detail = detail
         self.retry_after = retry_after
+        self.challenge = challenge
         self.members = members
 
     def document(self, instance: str, request_id: str) -> dict[str, object]:
@@ -35,6 +43,20 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's own word
             "requestId": request_id,
             **self.members,
         }
+
+
+# ----- who asks -------------------------------------------------------------------------------------------------------
+
+
+def unauthorized(*, sent: bool) -> Problem:
+    detail = "the API key is none of those that are taken here" if sent else "an API key is needed"
+    challenge = 'Bearer realm="cosyvoice"' + (', error="invalid_token"' if sent else "")
+    return Problem(401, "unauthorized", f"{detail}: send the header 'Authorization: Bearer KEY'", challenge=challenge)
+
+
+def no_api_keys() -> Problem:
+    detail = "nobody can be let in: spec.access.apiKeysSecret names a Secret without a key that can be used"
+    return Problem(503, "no-api-keys", detail, retry_after=60)
 
 
 # ----- the request's bytes --------------------------------------------------------------------------------------------

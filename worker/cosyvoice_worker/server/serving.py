@@ -15,6 +15,7 @@ from cosyvoice_worker import logs
 from cosyvoice_worker.names import SWAP_ORDER
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, fail
 from cosyvoice_worker.server import local
+from cosyvoice_worker.server.api_keys import ApiKeys
 from cosyvoice_worker.server.confinement import confine
 from cosyvoice_worker.server.front import Front
 from cosyvoice_worker.server.limits import Limits
@@ -70,6 +71,7 @@ async def _run(args: argparse.Namespace, start: Start, version: Version) -> Outc
         root=args.root,
         order_file=args.config.parent / SWAP_ORDER,
         on_switch=_tell_logs,
+        api_keys=None if args.api_keys is None else ApiKeys(args.api_keys),
         memory_high=confinement.memory_high,
     )
     front.handle_signals()
