@@ -1,7 +1,8 @@
 """A client that calls a Service without pause and without a second try, and checks every reply whole.
 
 `python -m dev.traffic http://10.96.0.7 --connection kept` writes one JSON line a reply until it gets a SIGTERM. It ends
-then with the reply it is in. A request that fails is told as such and never sent again; the next one is another.
+then with the reply it is in. A request that fails is told as such and never sent again; the next one is another. The
+API key in the environment variable COSYVOICE_API_KEY, where there is one, is sent along.
 
 Whole means: as long as its Content-Length, or ended by the terminating chunk; a wav header whose length is that of the
 samples; the speech tokens and the sound that this text and seed always give with one version's weights (`Reply.sound`).
@@ -15,6 +16,7 @@ import hashlib
 import http.client
 import itertools
 import json
+import os
 import signal
 import struct
 import sys
@@ -33,6 +35,8 @@ TEXT = (
 )
 SEED = 5
 TIMEOUT_SECONDS = 60.0
+# An argument could be read by every process of the machine.
+API_KEY_VARIABLE = "COSYVOICE_API_KEY"
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,10 @@ class BadReplyError(Exception):
 class Client:
     """One connection after the other to `netloc`: kept as long as the server keeps it, or a new one each time."""
 
-    def __init__(self, netloc: str, *, keep: bool) -> None:
+    def __init__(self, netloc: str, *, keep: bool, api_key: str | None = None) -> None:
         self._connection = http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)
         self._keep = keep
+        self._api_key = api_key
 
     def speak(self, *, stream: bool) -> Reply:
         """Ask once."""
@@ -86,6 +91,8 @@ class Client:
     def _ask(self, reply: Reply) -> Reply:
         body = json.dumps({"input": TEXT, "seed": SEED, "stream": reply.stream, "response_format": "wav"})
         headers = {"Content-Type": "application/json"} | ({} if self._keep else {"Connection": "close"})
+        if self._api_key is not None:
+            headers["Authorization"] = f"Bearer {self._api_key}"
         self._connection.request("POST", SPEECH, body, headers)
         response = self._connection.getresponse()
         if response.length is None and not response.chunked:
@@ -122,8 +129,9 @@ def main() -> None:
     options = parser.parse_args()
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: ended.append(number))
+    api_key = os.environ.get(API_KEY_VARIABLE)
     netloc = urllib.parse.urlsplit(options.url).netloc
-    with contextlib.closing(Client(netloc, keep=options.connection == "kept")) as client:
+    with contextlib.closing(Client(netloc, keep=options.connection == "kept", api_key=api_key)) as client:
         for stream in itertools.cycle((False, True)):
             sys.stdout.write(json.dumps(asdict(client.speak(stream=stream))) + "\n")
             sys.stdout.flush()

@@ -57,7 +57,14 @@ def port_forward(kubectl: Kubectl, namespace: str, service: str) -> Iterator[str
             process.terminate()
 
 
-def say(base_url: str, text: str, voice: str | None, seed: int, timeout: float) -> Speech:
+def authorization(api_key: str | None) -> dict[str, str]:
+    """The header that carries an API key."""
+    return {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+
+
+def say(
+    base_url: str, text: str, voice: str | None, seed: int, timeout: float, *, api_key: str | None = None
+) -> Speech:
     """POST /v1/audio/speech. Raises urllib.error.HTTPError with the server's problem text."""
     body: dict[str, object] = {"input": text, "response_format": "wav", "seed": seed}
     if voice is not None:
@@ -65,7 +72,7 @@ def say(base_url: str, text: str, voice: str | None, seed: int, timeout: float) 
     request = urllib.request.Request(  # noqa: S310 - the URL is our own port-forward
         f"{base_url}/v1/audio/speech",
         data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
+        headers={"Content-Type": "application/json", **authorization(api_key)},
     )
     start = time.monotonic()
     try:

@@ -136,6 +136,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"rollout": {"strategy": "Recreate"}}, 'spec.rollout.strategy: Unsupported value: "Recreate"'),
     ({"rollout": {"progressDeadlineSeconds": 5}}, "spec.rollout.progressDeadlineSeconds: Invalid value: 5"),
     ({"service": {"port": 0}}, "spec.service.port: Invalid value: 0"),
+    ({"access": {"apiKeysSecret": "My Keys"}}, "access.apiKeysSecret must be the name of a Secret"),
     ({"service": {"type": "ExternalName"}}, 'spec.service.type: Unsupported value: "ExternalName"'),
 ]
 

@@ -8,12 +8,14 @@ import io
 import math
 import sys
 import wave
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import anyio.to_thread
 import pytest
 
+from cosyvoice_worker.server.api_keys import ApiKeys
 from dev.helm import CHART
 from tests.unit.server import fake_engine
 from tests.unit.server.running_front import HOST, running_front
@@ -123,6 +125,24 @@ async def test_a_worker_is_asked_as_it_wants_to_be_asked() -> None:
 
     with wave.open(io.BytesIO(audio)) as file:
         assert (file.getframerate(), rate) == (RATE, RATE)
+
+
+async def test_a_worker_that_wants_a_key_is_sent_the_first_of_the_secret(tmp_path: Path) -> None:
+    for name in ("ann", "ben"):
+        (tmp_path / name).write_text(f"{name}-0123456789abcdef\n")
+    async with running_front(fake_engine.good, api_keys=ApiKeys(tmp_path)) as front:
+        url = f"http://{HOST}:{front.api_port}/v1/audio/speech"
+        key = script.first_key(tmp_path)
+        audio, _ = await anyio.to_thread.run_sync(script.speak, url, "Hello.", "anna", 10.0, key)
+        with pytest.raises(script.NotHeardError, match=r"answered 401: .*an API key is needed"):
+            await anyio.to_thread.run_sync(script.speak, url, "Hello.", "anna", 10.0)
+
+    assert (key, audio[:4]) == ("ann-0123456789abcdef", b"RIFF")
+
+
+def test_an_empty_secret_is_told(tmp_path: Path) -> None:
+    with pytest.raises(script.NotHeardError, match=r"test\.apiKeysSecret names is empty"):
+        script.first_key(tmp_path)
 
 
 async def test_a_workers_refusal_is_told_in_its_words() -> None:

@@ -157,6 +157,20 @@ def test_a_switch_adds_one_object_and_changes_no_other(render: Render, switch: d
     assert [one for one in before if one not in after] == []
 
 
+@pytest.mark.parametrize(("secret", "mounted"), [("", []), ("narrator-keys", [{"secretName": "narrator-keys"}])])
+def test_the_test_gets_the_api_keys_that_it_is_given(
+    render: Render, secret: str, mounted: list[dict[str, str]]
+) -> None:
+    pod = only(render({"test": {"apiKeysSecret": secret}}), "Pod")["spec"]
+
+    assert [volume["secret"] for volume in pod["volumes"] if "secret" in volume] == mounted
+    (container,) = pod["containers"]
+    assert [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "api-keys"] == [
+        "/api-keys" for _ in mounted
+    ]
+    assert ("--api-keys=/api-keys" in container["args"]) == bool(mounted)
+
+
 def test_alerts_link_to_their_section(render: Render) -> None:
     rules = only(render(EVERYTHING), "PrometheusRule")["spec"]["groups"][0]["rules"]
 

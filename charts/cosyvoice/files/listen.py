@@ -86,10 +86,18 @@ def holds(model: dict[str, Any], kind: str) -> bool:
     return current and any(one["type"] == kind and one["status"] == "True" for one in status.get("conditions", ()))
 
 
-def speak(url: str, text: str, voice: str, timeout: float) -> tuple[bytes, int]:
+def first_key(folder: Path) -> str:
+    """The first API key of a mounted Secret. Raises NotHeardError where there is none."""
+    files = sorted(path for path in folder.iterdir() if not path.name.startswith(".."))
+    if not files:
+        raise NotHeardError("the Secret that test.apiKeysSecret names is empty")
+    return files[0].read_text().strip()
+
+
+def speak(url: str, text: str, voice: str, timeout: float, key: str = "") -> tuple[bytes, int]:
     """The recording, and its rate in Hz as the header has it. Raises NotHeardError."""
     body = {"input": text, "response_format": "wav", "seed": 1} | ({"voice": voice} if voice else {})
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
     request = urllib.request.Request(url, data=json.dumps(body).encode(), headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:
@@ -139,12 +147,12 @@ def wait_for_models(namespaces: list[str], names: list[str], deadline: float) ->
         time.sleep(POLL_SECONDS)
 
 
-def hear(model: dict[str, Any], text: str, voice: str, timeout: float) -> str:
+def hear(model: dict[str, Any], text: str, voice: str, timeout: float, key: str = "") -> str:
     """Have one model speak, and describe what was heard. Raises NotHeardError."""
     if model["spec"]["worker"]["replicas"] == 0:
         return "no replicas are wanted, nothing to hear"
     began = time.monotonic()
-    heard = listen(*speak(url_of(model), text, voice, timeout))
+    heard = listen(*speak(url_of(model), text, voice, timeout, key))
     took = time.monotonic() - began
     audio = f"{heard.seconds:.2f} s at {heard.rate} Hz, {heard.level:.0f} dB of full scale"
     return f"{model['spec']['version']} spoke {audio}, in {took:.2f} s"
@@ -157,17 +165,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", action="append", default=[], help="listen to this one (default: to all)")
     parser.add_argument("--text", required=True)
     parser.add_argument("--voice", default="")
+    parser.add_argument("--api-keys", type=Path, help="folder whose first file is the API key to send (default: none)")
     parser.add_argument("--timeout", type=float, required=True, help="seconds, for each model and each request")
     options = parser.parse_args(arguments)
     failed = False
     try:
+        key = first_key(options.api_keys) if options.api_keys else ""
         models = wait_for_models(options.namespace, options.model, time.monotonic() + options.timeout)
     except NotHeardError as error:
         print(error, flush=True)
         return 1
     for model in models:
         try:
-            words = hear(model, options.text, options.voice, options.timeout)
+            words = hear(model, options.text, options.voice, options.timeout, key)
         except NotHeardError as error:
             failed, words = True, str(error)
         print(f"{name_of(model)}: {words}", flush=True)
