@@ -7,21 +7,26 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-FIELDS = ("model", "revision", "version", "reason", "kind", "object", "seconds", "status", "port", "identity")
+FIELDS = (
+    *("model", "revision", "version", "reason", "kind", "object", "seconds", "status", "port", "identity"),
+    *("node", "root", "pod", "container", "bytes"),  # the node agent's
+)
 
 
 class JSONFormatter(logging.Formatter):
-    """Time, level and message first, then those of FIELDS that the record has."""
+    """Time, level, logger and message first, then those of FIELDS that the record has."""
 
     def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         entry = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "time": time.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
+            "logger": record.name,
             "message": record.getMessage(),
         }
         entry |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
         if record.exc_info:
-            entry["error"] = self.formatException(record.exc_info)
+            entry["traceback"] = self.formatException(record.exc_info)
         return json.dumps(entry, default=str)
 
 

@@ -36,6 +36,11 @@ ANNOTATION_DIGEST = f"{GROUP}/digest"  # in full; the label of that name has its
 ANNOTATION_SOURCE = f"{GROUP}/source"
 ANNOTATION_IMAGE = f"{GROUP}/image"
 
+# On a worker pod: the memory.high that its worker container is to have, in bytes. The node agent looks for it.
+LABEL_MEMORY_HIGH = f"{GROUP}/memory-high"
+# What the node agent leaves on a cgroup whose memory.high it has set: an extended attribute.
+AGENT_MARK = "user.cosyvoice.memory-high"
+
 # ----- in the worker pod ----------------------------------------------------------------------------------------------
 
 STAGE_CONTAINER = "stage"
