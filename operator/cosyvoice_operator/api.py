@@ -90,6 +90,8 @@ def _check_quantities(spec: Spec) -> None:
     asked: dict[str, Quantity] = {"spec.staging.sizeLimit": spec.staging.size_limit}
     for kind, resources in (("requests", spec.worker.resources.requests), ("limits", spec.worker.resources.limits)):
         asked |= {f"spec.worker.resources.{kind}[{name}]": value for name, value in resources.items()}
+    if spec.worker.memory_high is not None:
+        asked["spec.worker.memoryHigh"] = spec.worker.memory_high
     growth = spec.engine.recycle.max_memory_growth
     if growth is not None:
         asked["spec.engine.recycle.maxMemoryGrowth"] = growth

@@ -70,6 +70,7 @@ class Worker(Part, frozen=True):
     replicas: int = 2
     image: str | None = None
     resources: Resources = Resources()
+    memory_high: Quantity | None = None
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     tolerations: tuple[dict[str, Any], ...] = ()
     runtime_class_name: str | None = None

@@ -9,6 +9,8 @@ WeightsStaged  a pod of the target revision has staged its weights
 WarmedUp       a pod of the target revision has warmed up
 RolledBack     the target revision failed, and the last good one serves in its place
 Pinned         the annotation rollback-to decides which revision serves, not the spec
+
+MemoryHighApplied, which stands only where the spec wishes for it, is decided in `throttling`.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ WEIGHTS_STAGED = "WeightsStaged"
 WARMED_UP = "WarmedUp"
 ROLLED_BACK = "RolledBack"
 PINNED = "Pinned"
+MEMORY_HIGH_APPLIED = "MemoryHighApplied"
 
 AS_EXPECTED = "AsExpected"
 MAX_MESSAGE = 1500
@@ -39,6 +42,7 @@ class Wanted:
 
     type: str
     holds: bool
+    unknown: bool = False  # neither
     reason: str
     message: str = ""
 
@@ -91,7 +95,7 @@ def merge(previous: Status, wanted: Iterable[Wanted], generation: int, now: str)
     """The conditions to write: `last_transition_time` moves only where the status turned."""
     merged = []
     for condition in wanted:
-        status = "True" if condition.holds else "False"
+        status = "Unknown" if condition.unknown else "True" if condition.holds else "False"
         before = previous.condition(condition.type)
         unchanged = before is not None and before.status == status
         merged.append(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from cosyvoice_operator import names, pin, progress, revision, source
+from cosyvoice_operator import names, pin, progress, revision, source, throttling
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.errors import InvalidSpecError, RejectedError
@@ -40,6 +40,7 @@ class Gatherer:
         target = pin.wanted(model, observed).revision
         asked = {pod.name: pod for pod in progress.pods_that_swap(observed)}
         asked |= {pod.name: pod for pod in progress.pods_to_ask(observed, target, model.status)}
+        asked |= {pod.name: pod for pod in throttling.pods_to_ask(model, observed.pods_of(target))}
         slow = [pod for pod in observed.pods_of(target) if _is_slow(pod, now)][:MAX_SLOW_PODS]
         late = [pod for pod in observed.pods if _is_late(pod, model, now)]
         over = [] if model.status.is_true("Ready") else _over_without_a_word(observed.pods)

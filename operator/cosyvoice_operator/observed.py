@@ -131,6 +131,17 @@ class Swap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryHigh:
+    """What a worker reads back of memory.high, in bytes; `route` and `reason` are in the worker's words."""
+
+    wanted: int
+    state: str  # Applied, NotApplied, Unknown
+    applied: int | None = None
+    route: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus:
     """What a worker answered on its admin port, cleaned. `load` is seconds by phase, in the worker's words.
 
@@ -145,6 +156,7 @@ class WorkerStatus:
     staged_bytes: int | None = None
     staged_seconds: float | None = None
     swap: Swap | None = None
+    memory_high: MemoryHigh | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

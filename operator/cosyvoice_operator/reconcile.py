@@ -10,7 +10,19 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from cosyvoice_operator import api, api_status, events, foreign, history, manifests, metrics, names, rollout, status
+from cosyvoice_operator import (
+    api,
+    api_status,
+    events,
+    foreign,
+    history,
+    manifests,
+    metrics,
+    names,
+    rollout,
+    status,
+    throttling,
+)
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.api_status import Status
 from cosyvoice_operator.cluster import Cluster, Object
@@ -111,7 +123,7 @@ class Reconciler:
                 await self._cluster.delete("ConfigMap", model.namespace, names.live_name(model.name, revision))
             await self._cluster.delete("ConfigMap", model.namespace, names.revision_name(model.name, revision))
             self._log("revision pruned", model, "ConfigMap", names.revision_name(model.name, revision))
-        return decision.look_again
+        return throttling.look_again(decision.look_again, after, now)
 
     async def _publish(self, key: Key, raw: Object, model: Model, after: Status, told: tuple[Event, ...]) -> None:
         """Write the status. Raises ConflictError where what it was decided on has changed since.

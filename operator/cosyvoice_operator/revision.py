@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import FieldInfo, fields, replace
 
-from cosyvoice_operator import quantity, source
+from cosyvoice_operator import memory_high, quantity, source
 from cosyvoice_operator.api_part import Part
 from cosyvoice_operator.api_spec import Recycle, Resources, Spec, Worker
 from cosyvoice_operator.errors import InvalidSpecError
@@ -57,6 +57,7 @@ class Resolved:
     stage_memory: str
     requests: Mapping[str, str]
     limits: Mapping[str, str]
+    memory_high: int | None = None  # bytes
 
 
 def identity(spec: Spec) -> str:
@@ -93,6 +94,11 @@ def resolve(spec: Spec, policy: Policy) -> Resolved:
     if device == "cpu" and spec.engine.dtype == "float16":
         raise InvalidSpecError("spec.engine.dtype", "float16 needs device cuda: on a cpu use auto, float32 or bfloat16")
     requests, limits = _worker_resources(spec, policy, device)
+    high = None if spec.worker.memory_high is None else quantity.to_integer(spec.worker.memory_high)
+    if high is not None:
+        memory_high.check(
+            high, quantity.to_integer(limits["memory"]), memory_high.needs(spec.engine, device, swaps=swaps(spec))
+        )
     return Resolved(
         spec=spec,
         source=where,
@@ -104,6 +110,7 @@ def resolve(spec: Spec, policy: Policy) -> Resolved:
         stage_memory=_stage_memory(spec, policy),
         requests=requests,
         limits=limits,
+        memory_high=high,
     )
 
 
@@ -146,7 +153,7 @@ def _smaller(left: Quantity, right: Quantity) -> str:
 
 def _canonical(spec: Spec) -> Spec:
     """What of the spec belongs to a revision, every quantity in its one spelling, everything else at its default."""
-    resources = spec.worker.resources
+    resources, high = spec.worker.resources, spec.worker.memory_high
     return Spec(
         version=spec.version,
         source=spec.source,
@@ -156,6 +163,7 @@ def _canonical(spec: Spec) -> Spec:
         worker=replace(
             spec.worker,
             replicas=Worker().replicas,
+            memory_high=None if high is None else quantity.canonical(high),
             resources=Resources(
                 requests={name: quantity.canonical(value) for name, value in resources.requests.items()},
                 limits={name: quantity.canonical(value) for name, value in resources.limits.items()},

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cosyvoice_operator import assessment, conditions, names, times
+from cosyvoice_operator import assessment, conditions, names, throttling, times
 from cosyvoice_operator.api import Identity, Model
 from cosyvoice_operator.api_status import FailureRecord, Load, Staged, Status
 from cosyvoice_operator.assessment import Assessment
@@ -58,6 +58,7 @@ def report(model: Model, observed: Observed, decision: Decision, now: datetime) 
                 conditions.of_weights(staged, verdict),
                 conditions.of_warm_up(_warmed_up(previous, decision.target, pods), model.spec.engine.preload, verdict),
                 conditions.of_pin(pinned, decision.wanted.version),
+                *throttling.conditions_of(model, decision.wanted, pods),
             ),
             model.identity.generation,
             times.write(now),

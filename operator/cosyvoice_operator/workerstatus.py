@@ -9,12 +9,15 @@ from typing import Any
 
 from cosyvoice_operator import termination
 from cosyvoice_operator.names import STATUS_SCHEMA
-from cosyvoice_operator.observed import Swap, WorkerStatus
+from cosyvoice_operator.observed import MemoryHigh, Swap, WorkerStatus
 
 MAX_BYTES = 64 * 1024
 PHASES = ("Start", "Import", "Map", "Build", "WarmUp", "Ready", "Failed")
 LOAD_PHASES = ("import", "map", "build", "warmUp", "total")
 SWAP_STATES = ("Staging", "Loading", "Switched", "Failed")
+MEMORY_HIGH_STATES = ("Applied", "NotApplied", "Unknown")
+MEMORY_HIGH_ROUTES = ("Delegated", "NodeAgent", "Other")
+MAX_REASON = 300
 
 _REVISION = re.compile(r"[a-z0-9]{1,63}", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -43,6 +46,7 @@ def parse(body: bytes) -> WorkerStatus | None:
         staged_bytes=termination.whole_number(staged.get("bytes")),
         staged_seconds=termination.number(staged.get("seconds")),
         swap=_swap(fields.get("swap")),
+        memory_high=_memory_high(fields.get("memoryHigh")),
     )
 
 
@@ -61,6 +65,23 @@ def _swap(fields: object) -> Swap | None:
         phase=phase if phase in PHASES else None,
         room=fields.get("room") is True,
         failure=termination.from_fields(said),
+    )
+
+
+def _memory_high(fields: object) -> MemoryHigh | None:
+    """What came of memory.high, or None where the worker has no such wish, or says it in no way that can be read."""
+    if not isinstance(fields, Mapping):
+        return None
+    wanted, state, route = (fields.get(name) for name in ("wanted", "state", "route"))
+    bytes_wanted, applied = termination.whole_number(wanted), termination.whole_number(fields.get("applied"))
+    if bytes_wanted is None or state not in MEMORY_HIGH_STATES or (state == "Applied" and applied is None):
+        return None
+    return MemoryHigh(
+        wanted=bytes_wanted,
+        state=state,
+        applied=applied,
+        route=route if route in MEMORY_HIGH_ROUTES else None,
+        reason=(termination.clean(fields.get("reason")) or "")[:MAX_REASON] or None,
     )
 
 

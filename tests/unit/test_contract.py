@@ -102,6 +102,7 @@ SPECS: dict[str, dict[str, Any]] = {
             "recycle": {"maxRequests": 100, "maxMemoryGrowth": "1.5Gi"},
             "warmUp": {"texts": ["One.", "Two."], "voice": "ann", "maxSeconds": 2},
         },
+        "worker": {"memoryHigh": "7.5Gi"},
     },
 }
 
@@ -129,6 +130,7 @@ def test_the_worker_accepts_the_configuration_that_the_operator_writes(spec: dic
     asked = model.spec.engine.recycle
     assert read.engine.recycle.max_requests == asked.max_requests
     assert read.engine.recycle.max_memory_growth_bytes == (1_610_612_736 if asked.max_memory_growth else None)
+    assert read.memory_high_bytes == (8_053_063_680 if model.spec.worker.memory_high else None)
     assert read.staging.size_limit_bytes == written["staging"]["sizeLimitBytes"]
 
 

@@ -34,6 +34,7 @@ def model_config(owner: Identity, revision: str, resolved: Resolved) -> dict[str
             },
             **_recycle(spec.engine.recycle),
         },
+        **({} if resolved.memory_high is None else {"memoryHighBytes": resolved.memory_high}),
     }
 
 

@@ -29,7 +29,7 @@ def pod_template(model: str, revision: str, resolved: Resolved) -> dict[str, Any
 
     No fsGroup: the kubelet would change the owner of every file of the user's volume.
     """
-    worker = resolved.spec.worker
+    worker, high = resolved.spec.worker, resolved.memory_high
     spec: dict[str, Any] = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -57,6 +57,7 @@ def pod_template(model: str, revision: str, resolved: Resolved) -> dict[str, Any
                 names.LABEL_APP_VERSION: resolved.spec.version,
                 names.LABEL_VERSION: resolved.spec.version,
                 names.LABEL_REVISION: revision,
+                **({} if high is None else {names.LABEL_MEMORY_HIGH: str(high)}),
             },
             "annotations": {"kubectl.kubernetes.io/default-container": names.WORKER_CONTAINER},
         },

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cosyvoice_operator import workerstatus
-from cosyvoice_operator.observed import WorkerStatus
+from cosyvoice_operator.observed import MemoryHigh, WorkerStatus
 
 ANSWER: dict[str, Any] = {
     "schema": 1,
@@ -147,3 +147,44 @@ def test_numbers_that_are_none_and_phases_nobody_knows_are_left_out() -> None:
 
     assert answer is not None
     assert answer.load == {"warmUp": 1.0}
+
+
+HIGH: dict[str, Any] = {"wanted": 4096, "state": "Applied", "applied": 4096, "route": "NodeAgent", "reason": None}
+
+
+def test_what_came_of_memory_high_is_read() -> None:
+    answer = parse(memoryHigh=HIGH)
+
+    assert answer is not None
+    assert answer.memory_high == MemoryHigh(wanted=4096, state="Applied", applied=4096, route="NodeAgent")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        None,
+        [],
+        {**HIGH, "wanted": "4096"},
+        {**HIGH, "wanted": -1},
+        {**HIGH, "state": "Fine"},
+        {**HIGH, "applied": None},
+        {**HIGH, "applied": True},
+    ],
+)
+def test_what_cannot_be_read_of_it_is_nothing(fields: object) -> None:
+    answer = parse(memoryHigh=fields)
+
+    assert answer is not None
+    assert answer.memory_high is None
+
+
+def test_its_words_are_cleaned_and_cut() -> None:
+    answer = parse(memoryHigh={**HIGH, "state": "NotApplied", "route": ["x"], "reason": "no\n\x1b[31m" + "x" * 1000})
+
+    assert answer is not None
+    assert answer.memory_high is not None
+    assert answer.memory_high.route is None
+    reason = answer.memory_high.reason
+    assert reason is not None
+    assert len(reason) == 300
+    assert reason.isprintable()
