@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge, Histogram, start_http_server
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics, start_http_server
+
+# When a series began tells nothing here that the start of the process does not.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left this one without types
 
 RECONCILE_SECONDS = Histogram(
     "cosyvoice_operator_reconcile_seconds",
@@ -22,12 +25,18 @@ API_REQUESTS = Counter(
 ROLLBACKS = Counter(
     "cosyvoice_operator_rollbacks_total",
     "Versions that were taken out of service because they failed.",
-    ["reason"],
+    ["model_namespace", "model", "reason"],
 )
 MODELS = Gauge(
     "cosyvoice_operator_models",
     "Models by the reason in their status.",
     ["reason"],
+)
+# `namespace` would clash with that of the operator's pod, which Prometheus adds.
+MODEL_REASON = Gauge(
+    "cosyvoice_operator_model_reason",
+    "The reason in a model's status: one series a model, always 1.",
+    ["model_namespace", "model", "reason"],
 )
 
 
@@ -37,7 +46,7 @@ def serve(port: int) -> None:
 
 
 class ModelCount:
-    """Keeps MODELS: how many models stand at each reason."""
+    """Keeps MODELS and MODEL_REASON: how many models stand at each reason, and which."""
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[str, str], str] = {}
@@ -47,6 +56,8 @@ class ModelCount:
         before = self._reasons.pop(key, None)
         if before is not None:
             MODELS.labels(before).dec()
+            MODEL_REASON.remove(*key, before)
         if reason is not None:
             self._reasons[key] = reason
             MODELS.labels(reason).inc()
+            MODEL_REASON.labels(*key, reason).set(1)

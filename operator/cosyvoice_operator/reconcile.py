@@ -79,7 +79,7 @@ class Reconciler:
             try:
                 model = api.parse(raw)
             except InvalidSpecError as error:
-                await self._report_unreadable(raw, error)
+                await self._report_unreadable(key, raw, error)
                 return None
             try:
                 return await self._pass(key, raw, model)
@@ -97,7 +97,7 @@ class Reconciler:
         if after != model.status:
             await self._publish(key, raw, model, after, events.between(model.status, after, created=decision.create))
             if decision.fallen is not None:
-                metrics.ROLLBACKS.labels(decision.fallen.reason).inc()
+                metrics.ROLLBACKS.labels(*key, decision.fallen.reason).inc()
 
         for manifest in desired(model, observed, decision, self._policy):
             live = gathered.live(manifest["kind"], manifest["metadata"]["name"])
@@ -179,9 +179,10 @@ class Reconciler:
             await self._cluster.apply(manifest)
         self._log("changed" if exists else "created", model, manifest["kind"], manifest["metadata"]["name"])
 
-    async def _report_unreadable(self, raw: Object, error: InvalidSpecError) -> None:
+    async def _report_unreadable(self, key: Key, raw: Object, error: InvalidSpecError) -> None:
         before = api_status.parse_status(raw)
         after = status.unreadable(api.parse_identity(raw), before, str(error), self._clock())
+        self._models.set(key, after.reason)
         if after != before:
             await self._publisher.publish(raw, after, events.between(before, after, created=False))
 

@@ -185,8 +185,8 @@ def rollbacks(kubectl: Kubectl, reason: str) -> float:
     (address,) = (pod["status"]["podIP"] for pod in pods if "deletionTimestamp" not in pod["metadata"])
     with urllib.request.urlopen(f"http://{address}:9090/metrics", timeout=10) as page:
         lines = page.read().decode().splitlines()
-    name = f'cosyvoice_operator_rollbacks_total{{reason="{reason}"}} '
-    return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
+    name, label = "cosyvoice_operator_rollbacks_total{", f'reason="{reason}"}} '
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name) and label in line)
 
 
 def check_not_tried_again(model: Served, audit_log: AuditLog, bad: str) -> None:

@@ -15,6 +15,12 @@ _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _LOAD_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5, 10, 20)
 
+# As `/status` names them.
+LOAD_PHASES = ("import", "map", "build", "warmUp", "total")
+# Outcomes for which the worker is to blame, and not the request or its client: the error ratio counts them.
+FAULTS = ("deadline-passed", "engine-died", "internal-error", "not-ready", "stopping", "synthesis-failed")
+# They and these are there from the start: a series that begins with its first event has no increase then.
+_FROM_THE_START = ("ok", "queue-full", *FAULTS)
 
 # A series with the time of creation beside each other one tells nothing here that the start of the process does not.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left this one without types
@@ -51,6 +57,9 @@ class Metrics:
         self.queue_wait_seconds = Histogram(
             "cosyvoice_queue_wait_seconds", "How long requests waited.", buckets=_SECONDS, registry=registry
         )
+        self.queue_limit = Gauge(
+            "cosyvoice_queue_limit", "Requests that may wait; one more is refused.", registry=registry
+        )
         self.in_flight = Gauge("cosyvoice_requests_in_flight", "Requests in the engine.", registry=registry)
         self.load_seconds = Histogram(
             "cosyvoice_load_duration_seconds",
@@ -76,18 +85,24 @@ class Metrics:
             registry=registry,
         )
         self.staged_bytes = Gauge("cosyvoice_staged_bytes", "Size of the staged weights.", registry=registry)
-        self.info = Gauge(
-            "cosyvoice_worker_info",
-            "What runs here.",
-            ["model", "version", "revision", "digest", "device", "dtype", "release"],
+        self.model_info = Gauge(
+            "cosyvoice_model_info",
+            "What serves here: one series, always 1.",
+            ["version", "revision", "digest", "device", "dtype"],
             registry=registry,
         )
+        release = Gauge("cosyvoice_worker_info", "The worker's release: always 1.", ["release"], registry=registry)
+        release.labels(release=__version__).set(1)
+        for phase in LOAD_PHASES:
+            self.load_seconds.labels(phase=phase)
+        for outcome in _FROM_THE_START:
+            self.requests.labels(outcome=outcome)
         ProcessCollector(registry=registry)
 
     def tell_identity(self, labels: Mapping[str, str | None]) -> None:
-        """Replace the one `cosyvoice_worker_info` series; what is not known yet is an empty label."""
-        self.info.clear()
-        self.info.labels(**{name: value or "" for name, value in labels.items()}, release=__version__).set(1)
+        """Replace the one `cosyvoice_model_info` series; what is not known yet is an empty label."""
+        self.model_info.clear()
+        self.model_info.labels(**{name: value or "" for name, value in labels.items()}).set(1)
 
     def render(self) -> bytes:
         """The exposition in text format."""

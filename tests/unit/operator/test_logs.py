@@ -20,8 +20,14 @@ def line(message: str, *values: object, **extra: object) -> dict[str, object]:
 def test_facts_are_fields_of_their_own() -> None:
     entry = line("status: %s", "v1 serves", model="speech/narrator", reason="Ready", other="no field of ours")
 
-    assert entry.pop("time")
-    assert entry == {"level": "info", "message": "status: v1 serves", "model": "speech/narrator", "reason": "Ready"}
+    assert str(entry.pop("time")).endswith("Z")
+    assert entry == {
+        "level": "info",
+        "logger": "cosyvoice_operator.test",
+        "message": "status: v1 serves",
+        "model": "speech/narrator",
+        "reason": "Ready",
+    }
 
 
 def test_line_breaks_stay_inside_the_object() -> None:
@@ -34,4 +40,4 @@ def test_an_exception_is_told_with_its_trace() -> None:
     except ValueError:
         record = logging.LogRecord("a", logging.ERROR, __file__, 1, "pass failed", (), sys.exc_info())
 
-    assert "ValueError: no good" in json.loads(JSONFormatter().format(record))["error"]
+    assert "ValueError: no good" in json.loads(JSONFormatter().format(record))["traceback"]

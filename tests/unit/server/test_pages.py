@@ -101,9 +101,11 @@ async def test_metrics_tell_requests_load_and_identity(front: RunningFront) -> N
         "cosyvoice_ready 1.0",
         "cosyvoice_staged_bytes 5.7e+07",
     } <= lines
-    (info,) = [line for line in lines if line.startswith("cosyvoice_worker_info{")]
-    assert 'device="cpu"' in info
-    assert 'version="v1.2.0"' in info
+    digest = "sha256:" + "ab" * 32
+    labels = f'device="cpu",digest="{digest}",dtype="float32",revision="3f9a1c0b7d",version="v1.2.0"'
+    assert [line for line in lines if line.startswith("cosyvoice_model_info{")] == [
+        f"cosyvoice_model_info{{{labels}}} 1.0"
+    ]
 
 
 @pytest.mark.parametrize(("path", "admin"), [("/metrics", False), ("/status", False), ("/v1/audio/speech", True)])

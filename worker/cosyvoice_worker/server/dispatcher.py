@@ -35,6 +35,7 @@ class Dispatcher:
         self._lanes: list[Lane] = []
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._seconds_each = 1.0
+        metrics.queue_limit.set(limits.queued_requests)
 
     @property
     def queued(self) -> int:

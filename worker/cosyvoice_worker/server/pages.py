@@ -69,7 +69,6 @@ class Pages:
         told.ready.set(state.ready)
         told.tell_identity(
             {
-                "model": state.identity.model,
                 "version": state.identity.version,
                 "revision": state.identity.revision,
                 "digest": state.identity.digest,

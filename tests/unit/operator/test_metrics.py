@@ -1,0 +1,59 @@
+"""What the operator tells Prometheus about its models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cosyvoice_operator import metrics
+from cosyvoice_operator.metrics import ModelCount
+
+NARRATOR, CRIER = ("speech", "narrator"), ("market", "crier")
+
+
+@pytest.fixture
+def count() -> Iterator[ModelCount]:
+    counted = ModelCount()
+    yield counted
+    for key in (NARRATOR, CRIER):
+        counted.set(key, None)
+
+
+def reasons() -> dict[tuple[str, str], str]:
+    """The one reason of each model; two series of one model would be an error."""
+    (family,) = metrics.MODEL_REASON.collect()
+    assert {sample.value for sample in family.samples} <= {1.0}
+    found = [(sample.labels["model_namespace"], sample.labels["model"]) for sample in family.samples]
+    assert len(found) == len(set(found))
+    return dict(zip(found, (sample.labels["reason"] for sample in family.samples), strict=True))
+
+
+def models() -> dict[str, float]:
+    (family,) = metrics.MODELS.collect()
+    return {sample.labels["reason"]: sample.value for sample in family.samples if sample.value}
+
+
+def test_models_are_counted_and_named_by_their_reason(count: ModelCount) -> None:
+    count.set(NARRATOR, "Ready")
+    count.set(CRIER, "Ready")
+
+    assert models() == {"Ready": 2}
+    assert reasons() == {NARRATOR: "Ready", CRIER: "Ready"}
+
+
+def test_a_change_leaves_no_series_of_the_old_reason_behind(count: ModelCount) -> None:
+    for reason in ("Staging", "Loading", "Ready", "Ready"):
+        count.set(NARRATOR, reason)
+
+    assert models() == {"Ready": 1}
+    assert reasons() == {NARRATOR: "Ready"}
+
+
+def test_a_model_that_is_gone_leaves_nothing(count: ModelCount) -> None:
+    count.set(NARRATOR, "Ready")
+    count.set(NARRATOR, None)
+    count.set(CRIER, None)
+
+    assert models() == {}
+    assert reasons() == {}
