@@ -52,3 +52,11 @@ def test_foreign_bytes_are_refused_or_decoded_but_never_anything_else(body: byte
 def test_a_message_over_the_limit_is_not_sent() -> None:
     with pytest.raises(ValueError, match="over the limit of 8388608"):
         channel.encode(Audio(id=1, seq=0, s16=bytes(channel.MAX_FRAME_BYTES)))
+
+
+@pytest.mark.parametrize("levels", [1_000, 100_000])
+def test_a_message_that_is_nested_without_end_is_refused_as_any_other(levels: int) -> None:
+    body = b"\x82\xa4type\xa5ready\xa1x" + b"\x91" * levels + b"\xc0"
+
+    with pytest.raises(msgspec.DecodeError, match="nested too deeply"):
+        channel.decode_engine(body)

@@ -125,6 +125,7 @@ def test_every_problem_is_told_at_once():
         (b"", "model.json is not JSON: Input data was truncated"),
         (b"{,}", "model.json is not JSON: JSON is malformed: object keys must be strings (byte 1)"),
         (b'{"model": "\xff"}', "model.json is not JSON: "),
+        (b"[" * 100_000, "model.json is not JSON: maximum recursion depth exceeded"),
         (b"[]", "model.json: the document: expected an object, got an array"),
     ],
 )

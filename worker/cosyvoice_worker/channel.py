@@ -8,6 +8,7 @@ allocate without bound.
 from __future__ import annotations
 
 import struct
+from typing import TypeVar
 
 import msgspec
 
@@ -122,6 +123,8 @@ class Bound(Message, frozen=True, tag="bound"):
 
 FrontMessage = Synthesize | Cancel | Shutdown | Bound
 
+_Message = TypeVar("_Message")
+
 _encoder = msgspec.msgpack.Encoder()
 _engine_decoder = msgspec.msgpack.Decoder(EngineMessage)
 _front_decoder = msgspec.msgpack.Decoder(FrontMessage)
@@ -139,9 +142,16 @@ def encode(message: EngineMessage | FrontMessage) -> bytes:
 
 def decode_engine(body: bytes) -> EngineMessage:
     """A message of the engine; raises msgspec.MsgspecError for anything else."""
-    return _engine_decoder.decode(body)
+    return _decode(_engine_decoder, body)
 
 
 def decode_front(body: bytes) -> FrontMessage:
     """A message of the front; raises msgspec.MsgspecError for anything else."""
-    return _front_decoder.decode(body)
+    return _decode(_front_decoder, body)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[_Message], body: bytes) -> _Message:
+    try:
+        return decoder.decode(body)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error

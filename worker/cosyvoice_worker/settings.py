@@ -99,7 +99,7 @@ def parse_settings(raw: bytes, phase: Phase, *, name: str = "model.json") -> Set
     """The settings in the JSON text `raw`; `name` is what the error calls it."""
     try:
         document = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise fail(Reason.INVALID_CONFIG, phase, f"{name} is not JSON: {error}", file=name) from error
     problems = problems_of(document, Settings) or _contradictions(msgspec.convert(document, Settings))
     if problems:

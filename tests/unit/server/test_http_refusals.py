@@ -62,6 +62,15 @@ async def test_a_body_over_the_limit_is_refused_before_it_has_all_arrived(front:
     assert reply.json["detail"] == "the body is over the limit of 1,048,576 bytes"
 
 
+@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 200), ("", 200)])
+async def test_a_coded_body_is_not_unpacked(front: RunningFront, coding: str, status: int) -> None:
+    reply = await front.ask("POST", SPEECH, b'{"input": "Hi."}', content_encoding=coding)
+
+    assert reply.status == status
+    if status == 415:
+        assert reply.json["detail"] == f"the body is coded ({coding!r}): send it without Content-Encoding"
+
+
 async def test_a_client_that_writes_its_large_body_first_still_sees_the_answer(front: RunningFront) -> None:
     reply = await front.ask("POST", SPEECH, b"x" * (4 * MIB))
 

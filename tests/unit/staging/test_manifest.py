@@ -14,7 +14,7 @@ A, B = "a" * 64, "b" * 64
 
 entries = st.builds(
     Entry,
-    path=st.from_regex(r"[A-Za-z0-9][\w./-]{0,30}", fullmatch=True),
+    path=st.from_regex(r"[A-Za-z0-9][\w./-]{0,30}", fullmatch=True).filter(lambda path: ".." not in path.split("/")),
     size=st.integers(0, 2**40),
     sha256=st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
 )
@@ -50,6 +50,8 @@ def test_digest_does_not_depend_on_the_order_of_copying(content):
         f"schema: 1\n{A[:-1]}  3  flow.pt\n",
         f"schema: 1\n{A}  3  flow.pt",
         f"schema: 1\n{A}  03  flow.pt\n",
+        f"schema: 1\n{A}  3  /etc/passwd\n",
+        f"schema: 1\n{A}  3  voices/../../../etc/passwd\n",
     ],
 )
 def test_any_other_text_is_no_manifest(text):

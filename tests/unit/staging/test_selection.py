@@ -115,6 +115,21 @@ def test_a_link_that_leaves_the_source_is_refused(model, tmp_path):
     )
 
 
+@pytest.mark.parametrize("through_a_link", [True, False])
+def test_a_directory_outside_of_the_source_is_not_even_listed(model, tmp_path, through_a_link):
+    claim = tmp_path / "other"
+    claim.mkdir()
+    directory = claim / "link" if through_a_link else claim / ".." / "claim" / model.name
+    if through_a_link:
+        directory.symlink_to(model)
+
+    assert reason_and_message(directory, claim) == (
+        Reason.ACCESS_DENIED,
+        f"{directory} leads to {model}, outside of the source {claim}: copy the model into the source",
+        ".",
+    )
+
+
 def test_a_dangling_link_is_a_missing_file(model):
     (model / "hift.pt").unlink()
     (model / "hift.pt").symlink_to("../blobs/gone")

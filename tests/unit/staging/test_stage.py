@@ -246,3 +246,11 @@ def test_a_root_that_cannot_be_made_is_told(model, root):
 def test_nothing_staged_is_told_to_the_worker(root):
     with pytest.raises(WorkerError, match=r"no staged weights: .*3f9a1c0b7d\.json cannot be read"):
         read_pointer(root, Phase.MAP, REVISION)
+
+
+def test_a_pointer_that_is_nested_without_end_is_told_as_one_that_cannot_be_read(root):
+    (root / "revisions").mkdir(parents=True)
+    (root / "revisions" / f"{REVISION}.json").write_bytes(b'{"x":' + b"[" * 100_000)
+
+    with pytest.raises(WorkerError, match=r"cannot be read \(maximum recursion depth exceeded"):
+        read_pointer(root, Phase.MAP, REVISION)

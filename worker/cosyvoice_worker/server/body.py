@@ -18,7 +18,13 @@ LINGER_BYTES = 16 * MIB
 
 
 async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes:
-    """The whole body. Raises Problem (too large, too slow), or ClientDisconnect when the client has gone."""
+    """The whole body, as it was sent: a coded one could unpack to any size.
+
+    Raises Problem (coded, too large, too slow), or ClientDisconnect when the client has gone.
+    """
+    coding = headers.get("content-encoding", "").strip().lower()
+    if coding not in ("", "identity"):
+        raise problems.coded_body(coding)
     declared = headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limits.body_bytes:
         raise problems.body_too_large(limits.body_bytes)

@@ -66,6 +66,10 @@ def body_too_large(limit: int) -> Problem:
     return Problem(413, "body-too-large", f"the body is over the limit of {limit:,} bytes", limit=limit)
 
 
+def coded_body(coding: str) -> Problem:
+    return Problem(415, "coded-body", f"the body is coded ({coding[:63]!r}): send it without Content-Encoding")
+
+
 def body_timeout(seconds: float) -> Problem:
     return Problem(408, "body-timeout", f"the body did not arrive within {seconds:g} s")
 

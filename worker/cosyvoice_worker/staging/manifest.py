@@ -44,7 +44,7 @@ class Manifest:
         matches = [_LINE.fullmatch(line) for line in lines[1:]]
         entries = [Entry(match["path"], int(match["size"]), match["sha256"]) for match in matches if match]
         manifest = cls(tuple(entries))
-        if manifest.text != text:
+        if manifest.text != text or not all(_stays_inside(entry.path) for entry in entries):
             raise ValueError(f"not a manifest of schema {MANIFEST_SCHEMA}: it begins with {lines[:1]}")
         return manifest
 
@@ -65,3 +65,8 @@ class Manifest:
     @property
     def bytes(self) -> int:
         return sum(entry.size for entry in self.entries)
+
+
+def _stays_inside(path: str) -> bool:
+    """Whether `path` names a file below the model directory, whatever the links."""
+    return not path.startswith("/") and ".." not in path.split("/")

@@ -70,7 +70,7 @@ def read_result(root: Path, order: Order) -> Result | None:
     """What the stager has told of `order`; None while that is nothing that can be read."""
     try:
         return msgspec.json.decode((root / ORDERS / f"{order.name}.json").read_bytes(), type=Result)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, RecursionError):
         return None
 
 

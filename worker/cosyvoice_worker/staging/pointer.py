@@ -49,7 +49,7 @@ def read_pointer(root: Path, phase: Phase, revision: str) -> Staged:
     path = Path(documents.pointer(str(root), revision))
     try:
         return msgspec.json.decode(path.read_bytes(), type=Staged)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise fail(
             Reason.MISSING_FILE,
             phase,
@@ -87,5 +87,5 @@ def replace_file(path: Path, content: bytes) -> None:
 def _decode(path: Path) -> Staged | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Staged)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, RecursionError):
         return None

@@ -75,6 +75,7 @@ def select(directory: Path, boundary: Path) -> list[SourceFile]:
 def _check_directory(directory: Path, boundary: Path) -> None:
     try:
         if stat.S_ISDIR(directory.stat().st_mode):
+            _check_inside(directory, boundary)
             return
         found = "a file"
     except (FileNotFoundError, NotADirectoryError):
@@ -95,6 +96,19 @@ def _check_directory(directory: Path, boundary: Path) -> None:
         expected="a directory",
         actual=found,
     )
+
+
+def _check_inside(directory: Path, boundary: Path) -> None:
+    real = directory.resolve()
+    if not real.is_relative_to(boundary.resolve()):
+        raise fail(
+            Reason.ACCESS_DENIED,
+            Phase.STAGE,
+            f"{directory} leads to {real}, outside of the source {boundary}: copy the model into the source",
+            file=".",
+            expected=f"a path inside {boundary}",
+            actual=real,
+        )
 
 
 def _has_content(boundary: Path) -> bool:
