@@ -38,6 +38,16 @@ EVERYTHING: dict[str, Any] = {
         "enabled": True,
         "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
     },
+    "nodeAgent": {
+        "enabled": True,
+        "namespace": "cosyvoice-nodes",
+        "cgroupRoot": "/sys/fs/cgroup/kubepods.slice",
+        "intervalSeconds": 2.5,
+        "nodeSelector": {"gpu": "yes"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "priorityClassName": "system-node-critical",
+        "seLinuxOptions": {"type": "spc_t"},
+    },
     "test": {"models": ["narrator"], "voice": "ann"},
 }
 CLUSTER_WIDE: dict[str, Any] = EVERYTHING | {"watchNamespaces": []}

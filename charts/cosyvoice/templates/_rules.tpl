@@ -43,7 +43,7 @@ It deletes nothing but its own revisions: children go with their owner.
 
 {{/*
 Binds rules to a service account: cluster-wide, or in each watched namespace.
-dict "root" $ "name" … "account" … "rules" … "annotations" (optional)
+dict "root" $ "name" … "account" … "rules" … "annotations" (optional) "accountNamespace" (optional: the release's)
 */}}
 {{- define "cosyvoice.grant" -}}
 {{- $root := .root -}}
@@ -68,7 +68,7 @@ roleRef:
 subjects:
   - kind: ServiceAccount
     name: {{ $grant.account }}
-    namespace: {{ $root.Release.Namespace }}
+    namespace: {{ $grant.accountNamespace | default $root.Release.Namespace }}
 ---
 {{- end }}
 {{- end -}}

@@ -33,7 +33,7 @@ logger = logging.getLogger("cosyvoice_operator.nodeagent")
 
 def main(argv: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> int:
     """Exit codes: 0 after SIGTERM or SIGINT, 2 for a wrong command line, 70 after a pass that hung."""
-    args = _parser(environment).parse_args(argv)
+    args = parse_arguments(argv, environment)
     logs.configure(logging.INFO)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -68,7 +68,8 @@ def _keep(keeper: Keeper, pods: PodList, stop: threading.Event, interval: float)
     signal.alarm(0)
 
 
-def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+def parse_arguments(argv: Sequence[str] | None, environment: Mapping[str, str]) -> argparse.Namespace:
+    """The flags, and in their place the environment. Ends the process (2) where they are no use."""
     parser = argparse.ArgumentParser(prog="python -m cosyvoice_operator.nodeagent", description=__doc__)
 
     def add(flag: str, kind: type | None, default: str | None, text: str, variable: str | None = None) -> None:
@@ -82,7 +83,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--namespaces", None, "", "comma-separated; default: all")
     add("--api-server", str, _server(environment), "https://…; default: that of the pod's cluster")
     add("--service-account", Path, ACCOUNT, f"directory of token and ca.crt ({ACCOUNT})")
-    return parser
+    return parser.parse_args(argv)
 
 
 def _server(environment: Mapping[str, str]) -> str | None:
