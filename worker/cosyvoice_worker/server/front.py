@@ -19,7 +19,6 @@ from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.access import Guard
 from cosyvoice_worker.server.api_keys import ApiKeys
 from cosyvoice_worker.server.app import build_app
-from cosyvoice_worker.server.container_metrics import ContainerMemory
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.engine_life import EngineProcess, Patience
 from cosyvoice_worker.server.http_server import make_server
@@ -82,7 +81,6 @@ class Front:
             tick_seconds=limits.order_seconds,
         )
         self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine)
-        metrics.registry.register(ContainerMemory(memory_high))
         pages = Pages(state, self.dispatcher, voices, memory_high)
         app = build_app(
             state,
