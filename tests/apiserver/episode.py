@@ -99,6 +99,11 @@ class Episode:
         """How many pods of before the first death are still there."""
         return len(self._before & await self.pods())
 
+    def kernel_says(self, **memory_high: Any) -> None:
+        """From now on every worker reads this back of memory.high."""
+        self._kubelet.memory_high = memory_high
+        self._touched()
+
     async def pods(self) -> set[str]:
         """The uids of the pods."""
         return {pod["metadata"]["uid"] for pod in await self.admin.list("Pod", self.namespace)}

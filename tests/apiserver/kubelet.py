@@ -26,11 +26,14 @@ class Kubelet:
         self._failures = failures
         self._pods: dict[str, Object] = {}
         self._workers: dict[str, PlayedWorker] = {}
+        self.memory_high: Message = {"state": "Unknown", "reason": "this node has cgroup v1"}
 
     def worker_status(self, pod: str) -> bytes | None:
         """What the worker of `pod` answers on /status, while it runs."""
         raw = self._pods.get(pod)
-        return self._workers[pod].status(ready=is_ready(raw)) if raw is not None and _runs(raw) else None
+        if raw is None or not _runs(raw):
+            return None
+        return self._workers[pod].status(ready=is_ready(raw), memory_high=self.memory_high)
 
     async def step(self) -> bool:
         """Bring the first pod that has somewhere to go one step further. Whether there was one."""

@@ -54,8 +54,9 @@ class PlayedWorker:
         self._swap |= {"state": "Switched" if failure is None else "Failed", "phase": None, "failure": failure}
         return True
 
-    def status(self, *, ready: bool) -> bytes:
-        """The body of GET /status."""
+    def status(self, *, ready: bool, memory_high: Message) -> bytes:
+        """The body of GET /status. `memory_high` is what it reads back, where its document wishes for that."""
+        high = self.document.get("memoryHighBytes")
         said = {
             "schema": names.STATUS_SCHEMA,
             "version": self.document["version"],
@@ -65,5 +66,6 @@ class PlayedWorker:
             "ready": ready,
             "load": {"import": 2.0, "map": 0.2, "build": 0.3, "warmUp": 4.0, "total": 6.5} if ready else {},
             "swap": self._swap,
+            "memoryHigh": None if high is None else {"wanted": high, **memory_high},
         }
         return json.dumps(said).encode()
