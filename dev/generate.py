@@ -9,11 +9,13 @@ from typing import Any
 import yaml
 
 from cosyvoice_worker._version import __version__
-from dev import chart
+from dev import chart, metrics_page
+from dev.dashboard import grafana
 
 ROOT = Path(__file__).parents[1]
 CRD = ROOT / "crds" / "cosyvoicemodels.yaml"
 API_REFERENCE = ROOT / "docs" / "api.md"
+DASHBOARD = ROOT / "charts" / "cosyvoice" / "files" / "dashboard.json"
 
 HEAD = """# CosyVoiceModel
 
@@ -32,7 +34,12 @@ def main() -> None:
 def generated() -> dict[Path, str]:
     """Every generated file, and what belongs into it."""
     crd = CRD.read_text(encoding="utf-8")
-    return {API_REFERENCE: api_reference(yaml.safe_load(crd)), **chart.generated(crd, __version__)}
+    return {
+        API_REFERENCE: api_reference(yaml.safe_load(crd)),
+        DASHBOARD: grafana.document(),
+        **metrics_page.generated(),
+        **chart.generated(crd, __version__),
+    }
 
 
 def api_reference(crd: dict[str, Any]) -> str:

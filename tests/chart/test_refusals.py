@@ -55,6 +55,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"metrics": {"prometheusRule": {"runbook": "docs"}}},
         "at '/metrics/prometheusRule/runbook': 'docs' does not match",
     ),
+    (
+        {"metrics": {"dashboard": {"labels": {"grafana_dashboard": 1}}}},
+        "at '/metrics/dashboard/labels/grafana_dashboard': got number, want string",
+    ),
     ({"networkPolicy": {"apiServerPorts": []}}, "at '/networkPolicy/apiServerPorts': minItems: got 0, want 1"),
     ({"networkPolicy": {"metricsFrom": [{}]}}, "at '/networkPolicy/metricsFrom/0': minProperties: got 0, want 1"),
     ({"test": {"text": ""}}, "at '/test/text': minLength: got 0, want 1"),

@@ -148,12 +148,13 @@ def test_the_crd_is_installed_and_kept_as_the_values_say(render: Render, enabled
         ({"metrics": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor"),
         ({"metrics": {"podMonitor": {"enabled": True}}}, "PodMonitor"),
         ({"metrics": {"prometheusRule": {"enabled": True}}}, "PrometheusRule"),
+        ({"metrics": {"dashboard": {"enabled": True}}}, "ConfigMap"),
     ],
 )
 def test_a_switch_adds_one_object_and_changes_no_other(render: Render, switch: dict[str, Any], kind: str) -> None:
     before, after = render(), render(switch)
 
-    assert [one for one in after if one not in before] == [only(after, kind)]
+    assert [one["kind"] for one in after if one not in before] == [kind]
     assert [one for one in before if one not in after] == []
 
 
@@ -172,10 +173,11 @@ def test_the_test_gets_the_api_keys_that_it_is_given(
 
 
 def test_alerts_link_to_their_section(render: Render) -> None:
-    rules = only(render(EVERYTHING), "PrometheusRule")["spec"]["groups"][0]["rules"]
+    groups = only(render(EVERYTHING), "PrometheusRule")["spec"]["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
 
     assert {rule["annotations"]["runbook_url"] for rule in rules} == {
-        f"https://docs.example.com/install#{rule['alert'].lower()}" for rule in rules
+        f"https://docs.example.com/alerts#{rule['alert'].lower()}" for rule in rules
     }
 
 

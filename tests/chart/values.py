@@ -31,8 +31,9 @@ EVERYTHING: dict[str, Any] = {
         "prometheusRule": {
             "enabled": True,
             "labels": {"release": "prometheus"},
-            "runbook": "https://docs.example.com/install",
+            "runbook": "https://docs.example.com/alerts",
         },
+        "dashboard": {"enabled": True, "labels": {"dashboards": "yes"}, "annotations": {"grafana_folder": "Speech"}},
     },
     "networkPolicy": {
         "enabled": True,

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.process_collector import ProcessCollector
 
 from cosyvoice_worker._version import __version__
+from cosyvoice_worker.memory_metrics import ContainerMemory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -17,8 +18,17 @@ _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5, 10, 20)
 
 # As `/status` names them.
 LOAD_PHASES = ("import", "map", "build", "warmUp", "total")
+SWAP_RESULTS = ("switched", "failed", "no-room", "superseded")
 # Outcomes for which the worker is to blame, and not the request or its client: the error ratio counts them.
-FAULTS = ("deadline-passed", "engine-died", "internal-error", "not-ready", "stopping", "synthesis-failed")
+FAULTS = (
+    "deadline-passed",
+    "engine-died",
+    "internal-error",
+    "no-api-keys",
+    "not-ready",
+    "stopping",
+    "synthesis-failed",
+)
 # They and these are there from the start: a series that begins with its first event has no increase then.
 _FROM_THE_START = ("ok", "queue-full", *FAULTS)
 
@@ -74,7 +84,7 @@ class Metrics:
         )
         self.engine_swaps = Counter(
             "cosyvoice_engine_swaps",
-            "Orders to serve another revision, by how they ended (switched, failed, no-room, superseded).",
+            f"Orders to serve another revision, by how they ended ({', '.join(SWAP_RESULTS)}).",
             ["result"],
             registry=registry,
         )
@@ -91,13 +101,18 @@ class Metrics:
             ["version", "revision", "digest", "device", "dtype"],
             registry=registry,
         )
-        release = Gauge("cosyvoice_worker_info", "The worker's release: always 1.", ["release"], registry=registry)
-        release.labels(release=__version__).set(1)
+        self.worker_info = Gauge(
+            "cosyvoice_worker_info", "The worker's release: always 1.", ["release"], registry=registry
+        )
+        self.worker_info.labels(release=__version__).set(1)
         for phase in LOAD_PHASES:
             self.load_seconds.labels(phase=phase)
+        for result in SWAP_RESULTS:
+            self.engine_swaps.labels(result=result)
         for outcome in _FROM_THE_START:
             self.requests.labels(outcome=outcome)
         ProcessCollector(registry=registry)
+        registry.register(ContainerMemory())
 
     def tell_identity(self, labels: Mapping[str, str | None]) -> None:
         """Replace the one `cosyvoice_model_info` series; what is not known yet is an empty label."""

@@ -11,7 +11,7 @@ from cosyvoice_worker.metrics import FAULTS, LOAD_PHASES, Metrics
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.problems import Problem
 
-ARGUMENTS = {"int": 1, "float": 1.0, "str": "a", "Sequence[str]": ["a"]}
+ARGUMENTS = {"bool": True, "int": 1, "float": 1.0, "str": "a", "Sequence[str]": ["a"]}
 
 
 def test_series_are_there_before_the_first_event():
@@ -59,4 +59,4 @@ def test_faults_are_the_problems_that_are_the_workers_own():
 
 def _make(function) -> Problem:
     parameters = inspect.signature(function).parameters.values()
-    return function(*(ARGUMENTS[parameter.annotation] for parameter in parameters))
+    return function(**{parameter.name: ARGUMENTS[parameter.annotation] for parameter in parameters})

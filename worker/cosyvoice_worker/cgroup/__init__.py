@@ -2,6 +2,7 @@
 
 places       where the files are
 limits       what the container may use, and what it uses
+usage        the same for Prometheus
 events       what happened to it: kills, throttling, pressure
 delegation   cgroups of our own below the container's, where the runtime lets us have them
 high         what came of the wish for memory.high

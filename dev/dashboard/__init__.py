@@ -1,0 +1,1 @@
+"""The chart's Grafana dashboard, written from `panels` by `make generate`."""
