@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Metric
@@ -16,6 +17,16 @@ PAGE = Path(__file__).parents[1] / "docs" / "metrics-and-alerts.md"
 BEGIN, END = "<!-- {}: generated from the code -->\n", "<!-- end of what is generated -->\n"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A metric. The name of a counter ends with `_total`; to a histogram's belong `_bucket`, `_sum` and `_count`."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
 def generated() -> dict[Path, str]:
     """The page, and what belongs into it."""
     text = PAGE.read_text(encoding="utf-8")
@@ -26,36 +37,31 @@ def generated() -> dict[Path, str]:
     return {PAGE: text}
 
 
-def table(families: Iterable[Metric]) -> str:
+def table(families: Iterable[Family]) -> str:
     """One line a metric, under the name that it is asked for by."""
     lines = ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
     for family in sorted(families, key=lambda family: family.name):
-        labels = ", ".join(f"`{label}`" for label in family._labelnames)
-        lines.append(f"| `{exposed_name(family)}` | {family.type} | {labels} | {family.documentation} |")
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        lines.append(f"| `{family.name}` | {family.kind} | {labels} | {family.meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def exposed_name(family: Metric) -> str:
-    """A counter's ends with `_total`; to a histogram's belong `_bucket`, `_sum` and `_count`."""
-    return f"{family.name}_total" if family.type == "counter" else family.name
-
-
-def operator_families() -> list[Metric]:
+def operator_families() -> list[Family]:
     """The operator's own, without those of Python and the process."""
     return _families(vars(operator_metrics).values())
 
 
-def worker_families() -> list[Metric]:
+def worker_families() -> list[Family]:
     """The worker's own, without those of the process."""
-    return [*_families(vars(Metrics(CollectorRegistry())).values()), *ContainerMemory().describe()]
+    memory = [_family(metric, metric._labelnames) for metric in ContainerMemory().describe()]
+    return [*_families(vars(Metrics(CollectorRegistry())).values()), *memory]
 
 
-def _families(things: Iterable[object]) -> list[Metric]:
+def _families(things: Iterable[object]) -> list[Family]:
     metrics = [thing for thing in things if isinstance(thing, MetricWrapperBase)]
-    made = [(metric, family) for metric in metrics for family in metric.describe()]
-    return [_with_labels(family, metric._labelnames) for metric, family in made]
+    return [_family(described, metric._labelnames) for metric in metrics for described in metric.describe()]
 
 
-def _with_labels(family: Metric, labels: Iterable[str]) -> Metric:
-    family._labelnames = tuple(labels)
-    return family
+def _family(metric: Metric, labels: Iterable[str]) -> Family:
+    name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+    return Family(name=name, kind=metric.type, labels=tuple(labels), meaning=metric.documentation)

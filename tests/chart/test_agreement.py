@@ -146,7 +146,9 @@ def test_the_schema_knows_the_values_that_there_are() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
 
     def compare(node: dict[str, Any], here: dict[str, Any], path: str) -> None:
-        node = schema["definitions"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        if "$ref" in node:
+            _, section, name = node["$ref"].split("/")
+            node = schema[section][name]
         if "properties" not in node or not here:
             return
         assert set(node["properties"]) - {"global"} == set(here), path

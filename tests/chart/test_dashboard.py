@@ -65,9 +65,8 @@ def test_panels_do_not_overlap_and_have_one_number_each() -> None:
 def test_queries_and_rules_ask_for_metrics_that_there_are(expression: str) -> None:
     there = set(FOREIGN)
     for family in [*metrics_page.operator_families(), *metrics_page.worker_families()]:
-        name = metrics_page.exposed_name(family)
-        parts = (f"{name}_bucket", f"{name}_sum", f"{name}_count")
-        there.update(parts if family.type == "histogram" else (name,))
+        parts = (f"{family.name}_bucket", f"{family.name}_sum", f"{family.name}_count")
+        there.update(parts if family.kind == "histogram" else (family.name,))
 
     asked = set(re.findall(r"\b(?:cosyvoice|node|container)_[a-z_]+\b(?=[\[{ )]|$)", expression))
     assert asked
