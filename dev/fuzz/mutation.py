@@ -1,4 +1,6 @@
-"""Damaged and hostile variants of a good file: flipped bits, lost ends, doubled parts, numbers that claim too much."""
+"""Damaged and hostile variants of a good file: flipped bits, lost ends, doubled parts, levels without end, numbers that
+claim too much.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,9 @@ _FRAGMENTS = (
     b"\x00",
     b"\xff",
 )
+# What opens one more level: JSON, YAML, msgpack, pickle, arithmetic.
+_OPENINGS = (b"[", b'{"a":', b'{"schema":1,"a":[', b"- ", b"\x91", b"(", b"(-")
+_LEVELS = (64, 1_000, 20_000)
 _MAX_BYTES = 64 * 1024
 
 _Change = Callable[[random.Random, bytearray, int], None]
@@ -85,6 +90,10 @@ def _double(rng: random.Random, content: bytearray, at: int) -> None:
     content[at:at] = content[start : start + rng.choice((1, 8, 32, 128))]
 
 
+def _nest(rng: random.Random, content: bytearray, at: int) -> None:
+    content[at:at] = rng.choice(_OPENINGS) * rng.choice(_LEVELS)
+
+
 def _cut(_rng: random.Random, content: bytearray, at: int) -> None:
     del content[at:]
 
@@ -97,5 +106,6 @@ _CHANGES: tuple[_Change, ...] = (
     _claim,
     _remove,
     _double,
+    _nest,
     _cut,
 )
