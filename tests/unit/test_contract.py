@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cosyvoice_operator import api, failures, order, revision, termination, workerstatus
+from cosyvoice_operator import api, failures, memory_high, order, revision, termination, workerstatus
 from cosyvoice_operator import names as operator
 from cosyvoice_operator.manifests.config import model_config
 from cosyvoice_operator.manifests.containers import PRE_STOP_SECONDS
@@ -18,6 +18,7 @@ from cosyvoice_operator.revision import Policy
 from cosyvoice_worker import names as worker
 from cosyvoice_worker import outcome
 from cosyvoice_worker import settings as worker_settings
+from cosyvoice_worker.engine import working_set
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.staging import orders
 from tests.unit.operator.builders import ended_container, pod
@@ -138,6 +139,11 @@ def test_the_operator_knows_every_phase_of_the_workers_status() -> None:
     documented = "Start|Import|Map|Build|WarmUp|Ready|Failed"
     assert "|".join(workerstatus.PHASES) == documented
     assert documented in (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+
+
+@pytest.mark.parametrize("part", ["FRONT_BYTES", "PYTORCH_BYTES", "SPEECH_BYTES", "HEADROOM_BYTES"])
+def test_both_sides_reckon_with_the_same_memory(part: str) -> None:
+    assert getattr(memory_high, part) == getattr(working_set, part)
 
 
 def test_a_pod_gets_longer_to_end_than_its_worker_takes_to_drain() -> None:

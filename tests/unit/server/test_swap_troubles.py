@@ -143,8 +143,11 @@ async def test_a_stop_while_the_old_engine_finishes_ends_both(tmp_path: Path) ->
     assert len(ends) == 2
 
 
-def container(limit: int, used: int) -> Callable[[], Container]:
-    return lambda: Container(limit=limit * MIB, used=used * MIB)
+def container(limit: int | None, used: int, high: int | None = None) -> Callable[[], Container]:
+    def mib(count: int | None) -> int | None:
+        return None if count is None else count * MIB
+
+    return lambda: Container(limit=mib(limit), used=used * MIB, high=mib(high))
 
 
 async def test_without_room_the_swap_is_refused_before_anything_is_started(tmp_path: Path) -> None:
@@ -159,6 +162,16 @@ async def test_without_room_the_swap_is_refused_before_anything_is_started(tmp_p
     assert len(front.launcher.engines) == 1
 
 
+@pytest.mark.parametrize("limit", [None, 2000, 500])
+async def test_memory_high_counts_like_a_limit_where_it_is_lower(tmp_path: Path, limit: int | None) -> None:
+    async with pod_with(tmp_path, fake_engine.good, measure=container(limit, 250, high=500)) as (pod, front):
+        pod.offer(f"{NEW}.1")
+        swap = await swap_of(front, "Failed")
+
+    assert "of the worker container's memory.high of 500.0 MiB" in swap["failure"]["message"]
+    assert "raise spec.worker.memoryHigh to at least 542Mi" in swap["failure"]["message"]
+
+
 async def test_both_engines_are_bounded_while_there_are_two_and_the_only_one_is_free_again(tmp_path: Path) -> None:
     async with pod_with(tmp_path, fake_engine.good, measure=container(1000, 308)) as (pod, front):
         pod.offer(f"{NEW}.1")
@@ -170,6 +183,7 @@ async def test_both_engines_are_bounded_while_there_are_two_and_the_only_one_is_
     assert front.launcher.memory_bytes == [None, 300 * MIB]
     assert first.received[0] == Bound(growth=200 * MIB)
     assert second.private_bytes() is None
+    assert (first.bounds, second.bounds) == ([200 * MIB], [None])  # what the kernel is told
 
 
 async def test_after_a_failure_the_first_engine_has_its_memory_again(tmp_path: Path) -> None:
@@ -181,3 +195,4 @@ async def test_after_a_failure_the_first_engine_has_its_memory_again(tmp_path: P
         await front.until(lambda: len(first.received) == 2)
 
     assert first.received[:2] == [Bound(growth=200 * MIB), Bound(growth=None)]
+    assert first.bounds == [200 * MIB, None]

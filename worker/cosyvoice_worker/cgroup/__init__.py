@@ -12,12 +12,20 @@ https://docs.kernel.org/scheduler/sched-bwc.html.
 """
 
 from cosyvoice_worker.cgroup.events import oom_kills, pressure_seconds, throttled
-from cosyvoice_worker.cgroup.limits import RESERVE_BYTES, cpu_quota, memory_available, memory_limit, memory_used
+from cosyvoice_worker.cgroup.limits import (
+    RESERVE_BYTES,
+    cpu_quota,
+    memory_available,
+    memory_high,
+    memory_limit,
+    memory_used,
+)
 
 __all__ = [
     "RESERVE_BYTES",
     "cpu_quota",
     "memory_available",
+    "memory_high",
     "memory_limit",
     "memory_used",
     "oom_kills",

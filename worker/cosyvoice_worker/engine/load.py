@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from cosyvoice_worker.channel import EngineMessage
+from cosyvoice_worker.engine import working_set
 from cosyvoice_worker.engine.bound import MemoryBound
 from cosyvoice_worker.engine.choice import choose_voice
 from cosyvoice_worker.engine.devices import choose
@@ -49,15 +51,17 @@ def load(
     send: Callable[[EngineMessage], None],
     *,
     memory_bytes: int | None = None,
+    memory_high: int | None = None,
 ) -> Engine:
     """Map, build and warm up the model staged in `directory`; `voices` holds packs beside the model's own.
 
-    `memory_bytes` is what a second engine may hold for itself, None what the only one may.
+    `memory_bytes` is what a second engine may hold for itself, None what the only one may; `memory_high` is where the
+    kernel slows this container down.
     Raises WorkerError whatever goes wrong: an allocation that is refused is OutOfMemory, an exception that nobody
     foresaw EngineDied, both with the phase they happened in.
     """
     try:
-        return _load(settings, directory, voices, phases, send, memory_bytes=memory_bytes)
+        return _load(settings, directory, voices, phases, send, memory_bytes=memory_bytes, memory_high=memory_high)
     except WorkerError:
         raise
     except Exception as error:
@@ -77,6 +81,7 @@ def _load(
     send: Callable[[EngineMessage], None],
     *,
     memory_bytes: int | None,
+    memory_high: int | None,
 ) -> Engine:
     torch.set_num_threads(threads())
     phases.enter(Phase.MAP)
@@ -86,7 +91,8 @@ def _load(
         _start_threads()
         bound = MemoryBound(_bytes_of(directory), memory_bytes)
         bound.while_mapping()
-    model = cosyvoice2.load(directory, device, dtype, phases.enter)
+    enough = partial(working_set.check, memory_high)
+    model = cosyvoice2.load(directory, device, dtype, phases.enter, enough)
     tokenizer = cosyvoice2.make_tokenizer(directory)
     if bound is not None:
         bound.once_built()

@@ -48,7 +48,15 @@ def run(fd: int, config: Path, root: Path, voices: Path, *, memory_bytes: int | 
         from cosyvoice_worker.engine.load import load  # noqa: PLC0415
         from cosyvoice_worker.engine.serve import serve  # noqa: PLC0415
 
-        engine = load(settings.engine, root / staged.directory, voices, phases, link.send, memory_bytes=memory_bytes)
+        engine = load(
+            settings.engine,
+            root / staged.directory,
+            voices,
+            phases,
+            link.send,
+            memory_bytes=memory_bytes,
+            memory_high=settings.memory_high_bytes,
+        )
     except WorkerError as error:
         link.send(failure(error.outcome))
         leave(error.outcome.exit_code)

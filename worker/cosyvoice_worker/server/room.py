@@ -16,12 +16,16 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """In bytes: the container's limit, what is used of it, and what the first engine holds and has held at most."""
+    """In bytes: the container's limit, what is used of it, and what the first engine holds and has held at most.
+
+    `is_high`: the limit is memory.high, beyond which nobody is ended and everybody waits.
+    """
 
     limit: int
     used: int
     first: int
     first_peak: int
+    is_high: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +47,12 @@ def share(memory: Memory) -> Shares | Outcome:
     left = memory.limit - memory.used - RESERVE_BYTES
     if left < needed:
         short = needed - left
+        limit, field = ("memory.high", "memoryHigh") if memory.is_high else ("memory limit", "resources.limits.memory")
         message = (
             f"no room for a second engine: it needs {_mib(memory.first_peak)}, as much as the one that serves has had, "
-            f"and that one may take {_mib(again)} more; of the worker container's memory limit of "
+            f"and that one may take {_mib(again)} more; of the worker container's {limit} of "
             f"{_mib(memory.limit)}, {_mib(memory.used)} are used and {_mib(RESERVE_BYTES)} kept back, which leaves "
-            f"{_mib(max(0, left))}: raise spec.worker.resources.limits.memory to at least "
+            f"{_mib(max(0, left))}: raise spec.worker.{field} to at least "
             f"{-(-(memory.limit + short) // MIB)}Mi"
         )
         return Outcome(

@@ -19,15 +19,16 @@ SETTLED_TICK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """The memory of the container in bytes: its limit (None: it has none) and what is used of it."""
+    """The memory of the container in bytes: its limit, where it is slowed down (None: nowhere), what is used of it."""
 
     limit: int | None
     used: int
+    high: int | None = None
 
 
 def measure() -> Container:
     """Look at the container's cgroup."""
-    return Container(limit=cgroup.memory_limit(), used=cgroup.memory_used())
+    return Container(limit=cgroup.memory_limit(), used=cgroup.memory_used(), high=cgroup.memory_high())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +78,15 @@ class SecondEngine:
 
     def _shares(self, first: EngineLife | None) -> room.Shares | Outcome | None:
         container = self._measure()
-        if container.limit is None or first is None:
+        if first is None:
+            return None
+        bounds = [bound for bound in (container.limit, container.high) if bound is not None]
+        if not bounds:
             return None
         now = first.usage.see(first.engine.private_bytes())
+        slowed = container.high == min(bounds)
         return room.share(
-            room.Memory(limit=container.limit, used=container.used, first=now, first_peak=first.usage.peak)
+            room.Memory(limit=min(bounds), used=container.used, first=now, first_peak=first.usage.peak, is_high=slowed)
         )
 
 

@@ -22,6 +22,7 @@ from cosyvoice_worker.weights.assign import assign
 from cosyvoice_worker.weights.build import hollow
 from cosyvoice_worker.weights.device import choose_dtype, place
 from cosyvoice_worker.weights.fold import fold_weight_norm, strip_prefix
+from cosyvoice_worker.weights.private import cast_bytes, folded_bytes
 
 FLOW_FILE = "flow.pt"
 HIFT_FILE = "hift.pt"
@@ -32,11 +33,18 @@ HIFT_PREFIX = "generator."
 State = Mapping[str, Tensor]
 
 
-def load(model_dir: Path, device: str, dtype: str, on_phase: Callable[[Phase], None]) -> CosyVoice2:
+def load(
+    model_dir: Path,
+    device: str,
+    dtype: str,
+    on_phase: Callable[[Phase], None],
+    on_private: Callable[[int], None] = lambda _: None,
+) -> CosyVoice2:
     """The model of `model_dir` on `device` ("cpu", "cuda"), the arithmetic of lm and flow in `dtype` (or "auto").
 
     On the CPU, in float32, the weights stay in the files' pages: read-only, resident, shared with every process that
-    maps them. `on_phase` is told when Map and when Build begins.
+    maps them. `on_phase` is told when Map and when Build begins, `on_private` how many bytes the model will hold
+    for itself (on the CPU), before it does; what that raises ends the load.
 
     Raises WorkerError of phase Map (files that are missing, damaged, of another version, or that contradict each other)
     or Build (tensors that do not fit), always naming the file, and the tensor if there is one.
@@ -49,6 +57,7 @@ def load(model_dir: Path, device: str, dtype: str, on_phase: Callable[[Phase], N
     paths = [model_dir / file for file in FILES]
     memory.protect(paths)
     if chosen.type == "cpu":
+        on_private(_private_bytes(states, precision))
         memory.populate(paths)
 
     on_phase(Phase.BUILD)
@@ -80,6 +89,13 @@ def build(
     assign(model.flow, flow_state, FLOW_FILE)
     assign(model.hift, hift_state, HIFT_FILE)
     return model
+
+
+def _private_bytes(states: Mapping[str, State], precision: torch.dtype) -> int:
+    """On the CPU: what is cast, and what is folded. All else stays in the files' pages."""
+    lm = {name: tensor for name, tensor in states[LM_FILE].items() if name != UNUSED_TENSOR}
+    others = cast_bytes(states[FLOW_FILE], torch.float32) + cast_bytes(states[HIFT_FILE], torch.float32)
+    return cast_bytes(lm, precision) + others + folded_bytes(states[HIFT_FILE])
 
 
 def make_tokenizer(model_dir: Path) -> Tokenizer:
