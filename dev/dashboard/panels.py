@@ -243,7 +243,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             unit="ops",
             queries=(
                 (
-                    f"sum by (error) (rate(cosyvoice_operator_reconcile_errors_total{RATE})) or vector(0)",
+                    f"sum by (error) (rate(cosyvoice_operator_reconcile_errors_total{RATE}))",
                     "{{error}}",
                 ),
             ),

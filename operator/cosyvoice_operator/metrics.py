@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics, start_http_server
 
+from cosyvoice_operator.errors import ClusterError
+
 # When a series began tells nothing here that the start of the process does not.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left this one without types
 
@@ -38,6 +40,11 @@ MODEL_REASON = Gauge(
     "The reason in a model's status: one series a model, always 1.",
     ["model_namespace", "model", "reason"],
 )
+
+# A series that begins with its first event has no increase then: these are there from the start.
+ERRORS: tuple[type[ClusterError], ...] = (ClusterError, *ClusterError.__subclasses__())
+for error in ERRORS:
+    RECONCILE_ERRORS.labels(error.__name__)
 
 
 def serve(port: int) -> None:
