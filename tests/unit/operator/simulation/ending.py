@@ -34,7 +34,7 @@ async def settle(world: World) -> None:
 def _is_worth_a_retry(world: World) -> bool:
     """Whether a version that would work now waits to be tried again: it failed once, or had no room."""
     model = world.model
-    if model is None or not set(world.fates.get(model["spec"]["version"], WORKING)) <= WORKING:
+    if model is None or not set(world.fates.get(_version_tried(world), WORKING)) <= WORKING:
         return False
     status = model.get("status", {})
     if status.get("reason") in HELD:
@@ -47,6 +47,14 @@ def _is_worth_a_retry(world: World) -> bool:
         entry["revision"] == status.get("targetRevision") and "retryAfter" in entry
         for entry in status.get("quarantine", ())
     )
+
+
+def _version_tried(world: World) -> str:
+    """The version that the target revision has: not the spec's where another one is pinned."""
+    model = world.model or {}
+    target = model.get("status", {}).get("targetRevision")
+    stored = world.store.get("ConfigMap", names.revision_name(MODEL, target or ""))
+    return model["spec"]["version"] if stored is None else label_of(stored, names.LABEL_VERSION)
 
 
 async def check_rest(world: World) -> None:
