@@ -23,6 +23,9 @@ RETRY_AFTER_AT_MOST = timedelta(seconds=60)
 ROOM_AFTER = timedelta(seconds=120)  # memory that others take does not come back at once, and the longer the later
 ROOM_AFTER_AT_MOST = timedelta(hours=1)
 
+# Progress deadlines: one to stage, one to load. A worker ends both itself; one that does not is at fault, no version.
+STUCK_AFTER = 2
+
 PROOF = timedelta(seconds=5)  # so long it has to serve: what dies at its first request is not good
 
 STAGING, LOADING, SWITCHED, FAILED = "Staging", "Loading", "Switched", "Failed"
@@ -71,8 +74,9 @@ class SwapStep:
     """What the live ConfigMap has to hold after this pass, the order to give (pod, annotation), and how it goes.
 
     `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `silent`: a worker has said
-    nothing for as long as a swap may take. `condemned`: the failures count against the revision. `attempt` is the one
-    that the order belongs to: where it differs from the one given, it has to be remembered before the order is given.
+    nothing, or nothing new, for as long as a swap may take. `condemned`: the failures count against the revision.
+    `attempt` is the one that the order belongs to: where it differs from the one given, it has to be remembered before
+    the order is given.
     """
 
     current: str
@@ -220,10 +224,14 @@ def _drive(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
         return _failed(step, pod, swap, run)
     if swap.state == SWITCHED:
         return replace(step, message=f"{where} has loaded {version}; waiting for it to be ready")
+    stuck = run.since(pod) > run.goal.deadline * STUCK_AFTER
+    hint = "; it should have ended or failed long ago: see the pod's logs, or delete the pod" if stuck else ""
     if swap.state == STAGING:
-        return replace(step, reason=progress.STAGING, message=f"{where} stages {version} while it serves")
+        message = f"{where} stages {version} while it serves{hint}"
+        return replace(step, reason=progress.STAGING, message=message, silent=stuck)
     phase = f" ({swap.phase})" if swap.phase else ""
-    return replace(step, reason=progress.LOADING, message=f"{where} loads {version} while it serves{phase}")
+    message = f"{where} loads {version} while it serves{phase}{hint}"
+    return replace(step, reason=progress.LOADING, message=message, silent=stuck)
 
 
 def _evicted(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cosyvoice_operator.swap import SWITCHED
+import pytest
+
+from cosyvoice_operator.swap import LOADING, STAGING, SWITCHED
 from tests.unit.operator.swapping import NEW, Scene, swappable_pod
 
 
@@ -57,3 +59,18 @@ def test_a_lost_pod_and_pods_of_another_template_are_left_alone() -> None:
 
     assert scene.prove().done
     assert (scene.told("gone"), scene.told("other")) == (None, None)
+
+
+@pytest.mark.parametrize("state", [STAGING, LOADING])
+def test_a_worker_that_never_ends_what_it_began_is_told_of_and_no_version_is_blamed(state: str) -> None:
+    scene = two_pods()
+    scene.step()
+    scene.say("a", state)
+
+    assert not scene.step(seconds=1190).silent
+    stuck = scene.step(seconds=20)
+    assert (stuck.silent, stuck.condemned, stuck.failures, stuck.order) == (True, False, (), None)
+    assert stuck.message.endswith("; it should have ended or failed long ago: see the pod's logs, or delete the pod")
+
+    scene.say("a", SWITCHED)
+    assert not scene.step().silent
