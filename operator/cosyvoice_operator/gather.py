@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from cosyvoice_operator import names, pin, progress, revision, source, throttlin
 from cosyvoice_operator.api import Model
 from cosyvoice_operator.cluster import Cluster, Object
 from cosyvoice_operator.errors import InvalidSpecError, RejectedError
-from cosyvoice_operator.observe import Gathered, observe
+from cosyvoice_operator.observe import Gathered, observe, owns
 from cosyvoice_operator.observe_pod import UNTOLD
 from cosyvoice_operator.observed import EVICTED, Claim, Observed, Pod
 from cosyvoice_operator.workers import Workers
@@ -69,14 +69,23 @@ class Gatherer:
             self._claim(model),
         )
         config_maps, replica_sets, pods = listed
+        lives = await self._unlisted_lives(model, {target, _carrier(named[0])}, config_maps)
         return Gathered(
-            named=tuple(raw for raw in named if raw is not None),
+            named=tuple(raw for raw in (*named, *lives) if raw is not None),
             config_maps=tuple(config_maps),
             replica_sets=tuple(replica_sets),
             pods=tuple(pods),
             claim=claim,
             refusal=refusal,
         )
+
+    async def _unlisted_lives(
+        self, model: Model, templates: set[str], listed: Sequence[Object]
+    ) -> Sequence[Object | None]:
+        """What has the live ConfigMaps' names without our label: the pods would load it, whoever made it."""
+        known = {raw["metadata"]["name"] for raw in listed if owns(model.identity.uid, raw)}
+        wanted = {names.live_name(model.name, template) for template in templates if template} - known
+        return await asyncio.gather(*(self._cluster.get("ConfigMap", model.namespace, name) for name in sorted(wanted)))
 
     async def _claim(self, model: Model) -> Claim | None:
         """The claim of the source. Asked for only while something may be wrong: a bound claim in use cannot go."""
@@ -121,6 +130,12 @@ class Gatherer:
         if ready is None or ready["status"] == "True":
             return None
         return f"{node}: {ready.get('message') or ready.get('reason') or 'NotReady'}"
+
+
+def _carrier(deployment: Object | None) -> str:
+    """The revision whose template the Deployment carries; empty where there is none."""
+    labels = {} if deployment is None else deployment["spec"]["template"]["metadata"].get("labels") or {}
+    return str(labels.get(names.LABEL_REVISION, ""))
 
 
 def _is_late(pod: Pod, model: Model, now: datetime) -> bool:

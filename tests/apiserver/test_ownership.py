@@ -32,9 +32,17 @@ def foreign(world: World, kind: str, name: str = "narrator") -> dict[str, Any]:
     return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata, **specs[kind]}
 
 
-@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "Deployment", "ConfigMap"])
-async def test_an_object_of_another_owner_is_left_alone(world: World, kind: str) -> None:
-    name = "narrator-5ab2d68f78" if kind == "ConfigMap" else "narrator"
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("Service", "narrator"),
+        ("PodDisruptionBudget", "narrator"),
+        ("Deployment", "narrator"),
+        ("ConfigMap", "narrator-5ab2d68f78"),
+        ("ConfigMap", "narrator-5ab2d68f78-live"),
+    ],
+)
+async def test_an_object_of_another_owner_is_left_alone(world: World, kind: str, name: str) -> None:
     theirs = await world.admin.create(foreign(world, kind, name))
     await world.apply()
 
