@@ -139,7 +139,8 @@ def _phases(seconds: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _seconds(start: datetime, end: datetime | None) -> float | None:
-    return None if end is None else (end - start).total_seconds()
+    """From one to the other; None where clocks that disagree put the end first: nothing can be said then."""
+    return None if end is None or end < start else (end - start).total_seconds()
 
 
 def _warmed_up(previous: Status, target: str, pods: tuple[Pod, ...]) -> bool:

@@ -156,6 +156,17 @@ def test_a_worker_that_gives_no_answer_leaves_the_times_open() -> None:
     assert report(serving(V1)).load is None
 
 
+def test_clocks_that_disagree_leave_out_a_time_instead_of_telling_less_than_nothing() -> None:
+    early = ready_pod(
+        V1, "a", status=WARM, scheduled=START - timedelta(hours=2), ready_since=START - timedelta(hours=1)
+    )
+
+    load = report(Observed(workload=full(V1, 1), pods=(early,))).load
+
+    assert load is not None
+    assert (load.schedule, load.total, load.map) == (None, None, 0.1)
+
+
 def test_without_preload_nothing_is_called_warm() -> None:
     lazy = model(engine={"preload": False})
     written = report(serving(target_of(lazy)), engine={"preload": False})
