@@ -38,3 +38,5 @@ HEADER_SPEECH_TOKENS = "X-CosyVoice-Speech-Tokens"
 HEADER_SPEECH_TOKENS_SHA256 = "X-CosyVoice-Speech-Tokens-Sha256"
 HEADER_REQUEST_ID = "X-Request-Id"
 HEADER_VERSION = "X-CosyVoice-Version"
+# W3C Trace Context: the span of the client that a request belongs to.
+HEADER_TRACEPARENT = "traceparent"

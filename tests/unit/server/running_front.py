@@ -16,6 +16,7 @@ from cosyvoice_worker.server.api_keys import ApiKeys
 from cosyvoice_worker.server.front import Front
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.second_engine import Container
+from cosyvoice_worker.server.speech_log import Tracer
 from cosyvoice_worker.server.state import FrontState, Identity
 from cosyvoice_worker.settings import Recycle
 from cosyvoice_worker.voices.registry import ListedVoice
@@ -156,6 +157,7 @@ async def running_front(
     recycle: Recycle | None = None,
     measure: Callable[[], Container] = lambda: Container(limit=None, used=0),
     voices: FakeVoices | None = None,
+    tracer: Tracer | None = None,
     api_keys: ApiKeys | None = None,
 ) -> AsyncIterator[RunningFront]:
     """A front whose first engine runs the first script; ended without draining. `root` has its order and its stage."""
@@ -173,6 +175,7 @@ async def running_front(
         order_file=root / "swap",
         on_switch=lambda _: None,
         measure=measure,
+        tracer=tracer,
         api_keys=api_keys,
     )
     harness = RunningFront(front, launcher, sockets)

@@ -135,6 +135,8 @@ class Dispatcher:
     def _finish(self, job: Job, end: Done | Problem) -> None:
         if (timer := self._timers.pop(job.id, None)) is not None:
             timer.cancel()
+        if job.end is None:
+            job.ended_at = asyncio.get_running_loop().time()
         job.finish(end)
 
     def _tell_depth(self) -> None:

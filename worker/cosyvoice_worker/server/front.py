@@ -26,6 +26,7 @@ from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.pages import Pages
 from cosyvoice_worker.server.second_engine import Container, SecondEngine, measure
 from cosyvoice_worker.server.speech import Speech
+from cosyvoice_worker.server.speech_log import Tracer
 from cosyvoice_worker.server.state import FrontState
 from cosyvoice_worker.server.succession import Succession
 from cosyvoice_worker.server.supervisor import Launch, Supervisor
@@ -43,7 +44,7 @@ class Front:
 
     `version` is served first, and `on_switch` told of each that takes over. `order_file` is where orders to do so
     arrive, `root` where their weights are staged, `measure` looks at the container's memory,
-    `memory_high` at what came of the wish for that.
+    `memory_high` at what came of the wish for that, and `tracer` is told of each speech request.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Front:
         measure: Callable[[], Container] = measure,
         api_keys: ApiKeys | None = None,
         memory_high: Callable[[], MemoryHigh | None] = lambda: None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.state = state
         self.limits = limits
@@ -80,7 +82,7 @@ class Front:
             root=root,
             tick_seconds=limits.order_seconds,
         )
-        self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine)
+        self._speech = Speech(state, self.dispatcher, voices, self.supervisor.want_engine, tracer)
         pages = Pages(state, self.dispatcher, voices, memory_high)
         app = build_app(
             state,

@@ -25,7 +25,7 @@ class Speaker:
 class Job:
     """The audio made so far that the client has not read, and how the request ended once it has.
 
-    `arrived` is a time of the event loop; the request has `seconds` from then. `on_cut` is called when the request is
+    All times are the event loop's; the request has `seconds` from `arrived` on. `on_cut` is called when the request is
     ended early after its response may have begun, as that response may be stuck in a full socket. `speaker` is None
     while the request waits.
     """
@@ -40,7 +40,9 @@ class Job:
         self.on_cut: Callable[[], None] | None = None
         self.audio_bytes = 0
         self.buffered = 0
+        self.started_at: float | None = None
         self.first_audio_at: float | None = None
+        self.ended_at: float | None = None
         self.end: Done | Problem | None = None
         self._chunks: deque[bytes] = deque()
         self._changed = asyncio.Event()

@@ -31,7 +31,7 @@ class Lane:
     def begin(self, job: Job, now: float) -> None:
         """Give the engine a request; `now` is the event loop's time."""
         self.job, self._step, self.moved_at, self.started_at = job, -1, now, now
-        job.speaker = self.speaker
+        job.speaker, job.started_at = self.speaker, now
         self.idle.clear()
         self._send(
             Synthesize(

@@ -22,8 +22,10 @@ from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.process import ChildEngine
 from cosyvoice_worker.server.reaper import Reaper
 from cosyvoice_worker.server.spawn import Spawned, spawn_engine
+from cosyvoice_worker.server.speech_log import Tracer
 from cosyvoice_worker.server.start import Start
 from cosyvoice_worker.server.state import FrontState
+from cosyvoice_worker.server.traces import tracing
 from cosyvoice_worker.server.version import Version, read_version
 from cosyvoice_worker.server.voices import RegistryVoices
 
@@ -43,11 +45,12 @@ def serve(args: argparse.Namespace, start: Start) -> Outcome:
             args.config = local.prepare(args.model, args.root, args.device, args.dtype, args.load_seconds)
         version = read_version(Path(start.config or args.config), args.root)
         _tell_logs(version)
-        outcome = asyncio.run(_run(args, start, version))
+        with tracing(os.environ, version.identity.model) as tracer:
+            outcome = asyncio.run(_run(args, start, version, tracer))
     return outcome or Outcome(reason=Reason.COMPLETED, phase=Phase.SERVE, message="stopped as asked")
 
 
-async def _run(args: argparse.Namespace, start: Start, version: Version) -> Outcome | None:
+async def _run(args: argparse.Namespace, start: Start, version: Version, tracer: Tracer | None) -> Outcome | None:
     reaper = Reaper(orphans=os.getpid() == PROCESS_ONE)
     reaper.start()
     confinement = confine(version.memory_high)
@@ -73,6 +76,7 @@ async def _run(args: argparse.Namespace, start: Start, version: Version) -> Outc
         on_switch=_tell_logs,
         api_keys=None if args.api_keys is None else ApiKeys(args.api_keys),
         memory_high=confinement.memory_high,
+        tracer=tracer,
     )
     front.handle_signals()
     # What is there now stays for good: the collector need not walk over it again and again.

@@ -11,13 +11,14 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from cosyvoice_worker.names import HEADER_TRACEPARENT
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.body import read_body
 from cosyvoice_worker.server.context import REQUEST_ID
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.job import Job
 from cosyvoice_worker.server.problems import Problem
-from cosyvoice_worker.server.speech_log import SpeechLog
+from cosyvoice_worker.server.speech_log import SpeechLog, Tracer
 from cosyvoice_worker.server.speech_request import SpeechRequest, parse_speech
 from cosyvoice_worker.server.speech_response import SpeechResponse
 from cosyvoice_worker.server.state import FrontState
@@ -36,17 +37,24 @@ class Speech:
     """
 
     def __init__(
-        self, state: FrontState, dispatcher: Dispatcher, voices: Voices, want_engine: Callable[[], float]
+        self,
+        state: FrontState,
+        dispatcher: Dispatcher,
+        voices: Voices,
+        want_engine: Callable[[], float],
+        tracer: Tracer | None = None,
     ) -> None:
         self.active = 0
         self._state = state
         self._dispatcher = dispatcher
         self._voices = voices
         self._want_engine = want_engine
+        self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         arrived = asyncio.get_running_loop().time()
-        told = SpeechLog(scope["state"][REQUEST_ID], arrived, self._dispatcher.metrics)
+        parent = Headers(scope=scope).get(HEADER_TRACEPARENT)
+        told = SpeechLog(scope["state"][REQUEST_ID], arrived, self._dispatcher.metrics, self._tracer, parent)
         self.active += 1
         try:
             await self._answer(scope, receive, send, told)

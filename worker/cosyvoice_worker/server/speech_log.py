@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Protocol
 
 from cosyvoice_worker.channel import Done
 from cosyvoice_worker.metrics import Metrics
@@ -14,28 +15,50 @@ OK = "ok"
 log = logging.getLogger(__name__)
 
 
-class SpeechLog:
-    """Filled in while the request is handled, written once. `outcome` is "ok" or the kind of a problem."""
+class Tracer(Protocol):
+    """`speech_trace.SpeechTracer`, which is imported only where the environment asks for traces."""
 
-    def __init__(self, request_id: str, arrived: float, metrics: Metrics) -> None:
+    def tell(self, told: SpeechLog, ended: float, traceparent: str | None) -> str:
+        """Tell of a request that is over; the id of its trace."""
+
+
+class SpeechLog:
+    """Filled in while the request is handled, written once. `outcome` is "ok" or the kind of a problem.
+
+    `traceparent` is the client's header, for `tracer`, where there is one.
+    """
+
+    def __init__(
+        self,
+        request_id: str,
+        arrived: float,
+        metrics: Metrics,
+        tracer: Tracer | None = None,
+        traceparent: str | None = None,
+    ) -> None:
+        self.request_id = request_id
         self.arrived = arrived
         self.outcome = OK
         self.detail = ""
         self.job: Job | None = None
-        self._request_id = request_id
         self._metrics = metrics
+        self._tracer = tracer
+        self._traceparent = traceparent
 
     def write(self) -> None:
         """Count and log."""
-        seconds = asyncio.get_running_loop().time() - self.arrived
+        ended = asyncio.get_running_loop().time()
+        seconds = ended - self.arrived
         self._metrics.requests.labels(outcome=self.outcome).inc()
         self._metrics.request_seconds.labels(outcome=self.outcome).observe(seconds)
-        fields: dict[str, object] = {"request_id": self._request_id, "outcome": self.outcome}
+        fields: dict[str, object] = {"request_id": self.request_id, "outcome": self.outcome}
         fields["seconds"] = round(seconds, 3)
         if self.detail:
             fields["detail"] = self.detail
         if self.job is not None:
             fields |= self._tell_job(self.job)
+        if self._tracer is not None:
+            fields["trace_id"] = self._tracer.tell(self, ended, self._traceparent)
         log.info("speech", extra=fields)
 
     def _tell_job(self, job: Job) -> dict[str, object]:
