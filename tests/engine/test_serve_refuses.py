@@ -71,3 +71,28 @@ def test_a_model_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
 
     assert code == 66
     assert worker.last_words()["message"] == f"--model {tmp_path / 'nowhere'}: there is no such directory"
+
+
+def test_without_an_api_key_that_can_be_used_nothing_is_begun(tiny_model_dir: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    with ServingWorker(tmp_path, "--model", tiny_model_dir, "--api-keys", keys) as worker:
+        code = worker.end()
+
+    assert (code, worker.last_words()["reason"]) == (64, "InvalidConfig")
+    assert worker.last_words()["message"].startswith("there is no API key that can be used (it is empty): put one of ")
+
+
+def test_with_one_nobody_gets_in_without_it(tiny_model_dir: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    (keys / "ann").write_text("0123456789abcdef")
+    with ServingWorker(tmp_path, "--model", tiny_model_dir, "--no-preload", "--api-keys", keys) as worker:
+        worker.until_ready()
+        statuses = [
+            worker.api.get("/v1/models", headers=headers).status_code
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer 0123456789abcdef"})
+        ]
+
+    assert statuses == [401, 401, 200]
+    assert "0123456789abcdef" not in (tmp_path / "worker.log").read_text()
