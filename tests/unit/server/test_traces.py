@@ -6,10 +6,7 @@ import json
 import logging
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 import pytest
 
@@ -19,58 +16,16 @@ from cosyvoice_worker.tracing.settings import TracingSettings
 from cosyvoice_worker.tracing.span import Span
 from dev.waiting import wait_for
 from tests.unit.server import fake_engine
+from tests.unit.server.collector import Collector, collecting
 from tests.unit.server.running_front import running_front
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-class Collector(HTTPServer):
-    """Keeps what it is sent. `answers` are the status codes of the next requests, 200 when there are none."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.received: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        self.answers: list[int] = []
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def spans(self) -> dict[str, dict[str, Any]]:
-        """All spans by name."""
-        return {
-            span["name"]: span
-            for _, _, document in self.received
-            for resource in document["resourceSpans"]
-            for scope in resource["scopeSpans"]
-            for span in scope["spans"]
-        }
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        answer = self.server.answers.pop(0) if self.server.answers else 200
-        if answer == 200:
-            self.server.received.append((self.path, dict(self.headers), document))
-        self.send_response(answer)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    with Collector() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with collecting() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 async def speak(environment: dict[str, str], script: fake_engine.Script = fake_engine.good, **headers: str) -> None:
