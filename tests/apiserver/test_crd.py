@@ -63,6 +63,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
                 {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
             ],
             "antiAffinity": "None",
+            "memoryHigh": "6.5Gi",
         },
         "rollout": {"strategy": "Replace", "progressDeadlineSeconds": 10, "historyLimit": 0},
         "service": {"type": "NodePort", "port": 8080, "annotations": {"a": "b"}},
@@ -85,7 +86,8 @@ VERSION = (
 )
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"versions": "v1"}, 'strict decoding error: unknown field "spec.versions"'),
-    ({"worker": {"memoryHigh": "8Gi"}}, 'strict decoding error: unknown field "spec.worker.memoryHigh"'),
+    ({"worker": {"memoryMax": "8Gi"}}, 'strict decoding error: unknown field "spec.worker.memoryMax"'),
+    ({"worker": {"memoryHigh": "much"}}, "spec.worker.memoryHigh in body should match"),
     ({"engine": {"batching": {}}}, 'strict decoding error: unknown field "spec.engine.batching"'),
     ({"version": None}, "spec.version: Required value"),
     ({"source": {}}, "spec.source.uri: Required value"),
@@ -185,6 +187,7 @@ def test_defaults_are_filled_in(control_plane: ControlPlane, namespace: str) -> 
             "historyLimit": 5,
         },
         "service": {"type": "ClusterIP", "port": 80},
+        "access": {},
         "paused": False,
     }
 

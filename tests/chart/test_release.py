@@ -60,7 +60,7 @@ class Place:
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """An API server of the module's own: releases share its one CustomResourceDefinition."""
     with running(tmp_path_factory.mktemp("control-plane")) as plane:
-        for namespace in (NAMESPACE, "other-system", "speech", "radio"):
+        for namespace in (NAMESPACE, "other-system", "speech", "radio", "cosyvoice-nodes"):
             assert plane.kubectl("create", "namespace", namespace).returncode == 0
         yield plane
 
