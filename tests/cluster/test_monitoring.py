@@ -5,6 +5,7 @@ While it looks on, a model speaks and is given a bad version, which is rolled ba
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 
 from dev import deploy, helm, metrics_page
 from dev.dashboard.panels import ROWS, Panel
+from dev.kubectl import Kubectl
 from dev.playground import Playground
 from dev.waiting import wait_for
 from tests.cluster import discovery, prometheus
@@ -150,3 +152,20 @@ def test_the_pages_tables_have_what_the_programs_tell(
     assert told == {name: labels for name, labels in documented.items() if name in told}
     silent = {name for name in documented.keys() - told.keys() if not name.startswith("cosyvoice_memory_")}
     assert silent <= WITHOUT_SAMPLES
+
+
+def test_every_line_of_the_logs_is_one_object_with_the_documented_fields(
+    monitored: Monitored, kubectl: Kubectl
+) -> None:
+    operator = kubectl.run("-n", deploy.NAMESPACE, "logs", f"deployment/{deploy.NAME}", "--tail=500")
+    workers = kubectl.run(
+        "-n", monitored.namespace, "logs", "-l", f"cosyvoice.dev/model={MODEL}", "--all-containers", "--tail=500"
+    )
+
+    for text, always in ((operator, set[str]()), (workers, {"program", "pod"})):
+        lines = [json.loads(line) for line in text.splitlines()]
+        assert len(lines) > 3
+        assert all({"time", "level", "logger", "message"} | always <= line.keys() for line in lines)
+    spoken = [line for line in map(json.loads, workers.splitlines()) if line["message"] == "speech"]
+    assert {"ok"} == {line["outcome"] for line in spoken}
+    assert all({"model", "revision", "version", "request_id", "seconds"} <= line.keys() for line in spoken)
