@@ -122,7 +122,20 @@ def test_an_only_engine_may_have_all_but_the_reserve_and_a_second_one_its_share(
     assert second is not None
     assert (first.leaf.path / "memory.max").read_text() == str(8 * GIB - cgroup.RESERVE_BYTES)
     assert (second.leaf.path / "memory.max").read_text() == str(GIB + KERNEL_BYTES)
+
+
+def test_only_the_engine_that_serves_is_slowed_down(container: Container) -> None:
+    confinement = Confinement(2 * GIB, container.delegate(), 8 * GIB)
+    first, second = confinement.hold(17, None), confinement.hold(18, GIB)
+    assert first is not None
+    assert second is not None
+    assert (first.leaf.path / "memory.high").read_text() == str(2 * GIB)
+    assert not (second.leaf.path / "memory.high").exists()
+
+    second.bound(None)
+
     assert (second.leaf.path / "memory.high").read_text() == str(2 * GIB)
+    assert (second.leaf.path / "memory.max").read_text() == str(8 * GIB - cgroup.RESERVE_BYTES)
 
 
 def test_the_first_engine_is_bounded_while_there_are_two_and_has_all_again_afterwards(container: Container) -> None:

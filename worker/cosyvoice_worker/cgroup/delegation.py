@@ -48,6 +48,10 @@ class Leaf:
         """Let the engine have `count` bytes, or (None) what the container's limit leaves. Raises OSError."""
         _write(self.path / MAX, "max" if count is None else str(count))
 
+    def throttle(self, high: int) -> None:
+        """Slow the engine down from `high` bytes on. Raises OSError."""
+        _write(self.path / HIGH, str(high))
+
     def used(self) -> int:
         """Bytes charged here that the kernel could not get back by dropping file pages."""
         return used_in(self.path)
@@ -72,7 +76,7 @@ class Leaves:
         leaf.path.mkdir()
         try:
             if high is not None:
-                _write(leaf.path / HIGH, str(high))
+                leaf.throttle(high)
             leaf.limit(limit)
         except OSError:
             leaf.remove()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cosyvoice_worker.cgroup import RESERVE_BYTES, memory_limit
@@ -17,27 +18,35 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One engine's cgroup. `alone` is its limit in bytes while there is no second engine (None: none)."""
+    """One engine's cgroup. `settle` makes it that of an only engine."""
 
     leaf: Leaf
-    alone: int | None
+    settle: Callable[[Leaf], None]
 
     def bound(self, growth: int | None) -> None:
         """Let the engine take `growth` bytes more, or (None) what an only one may. One that has ended takes nothing."""
         try:
-            self.leaf.limit(self.alone if growth is None else self.leaf.used() + growth + KERNEL_BYTES)
+            if growth is None:
+                self.settle(self.leaf)
+            else:
+                self.leaf.limit(self.leaf.used() + growth + KERNEL_BYTES)
         except OSError as error:
-            log.warning("the limit of an engine's cgroup stays as it is: %s", error)
+            log.warning("the limits of an engine's cgroup stay as they are: %s", error)
 
 
 class Confinement:
-    """Of all engines of this container. `wanted` is memory.high in bytes, `limit` the container's (None: none)."""
+    """Of all engines of this container. `wanted` is memory.high in bytes, `limit` the container's (None: none).
+
+    memory.high is for the engine that serves. One that takes more than its share while it loads is to end, and soon: it
+    would otherwise be slowed down until its time to load is over.
+    """
 
     def __init__(self, wanted: int | None, own: Leaves | Undelegated, limit: int | None) -> None:
         self._wanted = wanted
         self._own = own
         self._alone = None if limit is None else max(limit - RESERVE_BYTES, limit // 2)
-        self._newest: Leaf | None = None
+        self._settled: Leaf | None = None
+        self._told: MemoryHigh | None = None
 
     def hold(self, pid: int, memory_bytes: int | None) -> Hold | None:
         """Put the engine `pid` into a cgroup of its own; None where it stays in the container's.
@@ -46,10 +55,11 @@ class Confinement:
         """
         if isinstance(self._own, Undelegated):
             return None
-        limit = self._alone if memory_bytes is None else memory_bytes + KERNEL_BYTES
         try:
-            leaf = self._own.engine(high=self._wanted, limit=limit)
+            leaf = self._own.engine(high=None, limit=None if memory_bytes is None else memory_bytes + KERNEL_BYTES)
             try:
+                if memory_bytes is None:
+                    self._settle(leaf)
                 leaf.add(pid)
             except OSError:
                 leaf.remove()
@@ -57,18 +67,23 @@ class Confinement:
         except OSError as error:
             log.warning("the engine stays in the cgroup of the front: %s", error, extra={"engine": pid})
             return None
-        self._newest = leaf
-        return Hold(leaf, self._alone)
+        return Hold(leaf, self._settle)
 
     def memory_high(self) -> MemoryHigh | None:
-        """What came of the wish; None where there is none."""
+        """What came of the wish; None where there is none. Between two engines it is what came of it for the last."""
         if self._wanted is None:
             return None
         if isinstance(self._own, Undelegated):
             return read_back(self._wanted, None, self._own.reason)
-        if self._newest is None or not self._newest.path.exists():
-            return MemoryHigh(wanted=self._wanted, state="NotApplied", reason="there is no engine to hold")
-        return read_back(self._wanted, self._newest.path)
+        if self._settled is not None and self._settled.path.exists():
+            self._told = read_back(self._wanted, self._settled.path)
+        return self._told or MemoryHigh(wanted=self._wanted, state="NotApplied", reason="there is no engine to hold")
+
+    def _settle(self, leaf: Leaf) -> None:
+        leaf.limit(self._alone)
+        if self._wanted is not None:
+            leaf.throttle(self._wanted)
+        self._settled = leaf
 
 
 def confine(wanted: int | None) -> Confinement:
