@@ -20,6 +20,12 @@ class Usage:
 
 def usage(pod: dict[str, Any], container: str) -> Usage:
     """The memory of one container of a pod that runs."""
+    directory = cgroup_of(pod, container)
+    return _of_v2(directory) if cgroups.hierarchies().unified else _of_v1(directory)
+
+
+def cgroup_of(pod: dict[str, Any], container: str) -> Path:
+    """The cgroup of one container of a pod that runs, where memory is counted."""
     statuses = [*pod["status"].get("initContainerStatuses", []), *pod["status"]["containerStatuses"]]
     found = next(status for status in statuses if status["name"] == container)
     hierarchies = cgroups.hierarchies()
@@ -27,7 +33,7 @@ def usage(pod: dict[str, Any], container: str) -> Usage:
     if root is None:
         raise LookupError("no cgroup hierarchy has the memory controller")
     (directory,) = root.rglob(found["containerID"].removeprefix("containerd://"))
-    return _of_v2(directory) if hierarchies.unified else _of_v1(directory)
+    return directory
 
 
 def _of_v1(directory: Path) -> Usage:
