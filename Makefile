@@ -6,7 +6,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-unit test-long demo run cluster-up cluster-down images fuzz bench verify generate lock clean
+.PHONY: help setup check test test-unit test-long demo run cluster-up cluster-down images sbom fuzz bench verify generate lock clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,8 +46,11 @@ cluster-up: setup ## bring the local two-node Kubernetes up, with the images in 
 cluster-down: setup ## remove every trace of the local Kubernetes
 	$(PY) -m dev.cluster down
 
-images: setup ## build both images and import them into the local cluster if it runs
-	$(PY) -m dev.images build
+images: setup ## build both images, tell their sizes, and import them into the local cluster if it runs
+	$(PY) -m dev.images build --weigh
+
+sbom: setup ## write what both images are made of to out/*.spdx.json
+	$(PY) -m dev.images sbom
 
 fuzz: setup ## feed every reader of foreign bytes with damaged ones (ARGS='--seconds 600 checkpoint')
 	$(PY) -m dev.fuzz $(ARGS)

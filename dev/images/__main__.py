@@ -7,8 +7,9 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
-from dev.images import builder, delivery, inside, references, sandbox
+from dev.images import builder, delivery, inside, references, sandbox, sbom, weight
 from dev.images.bundle import Mount
 from dev.images.errors import ImageError
 from dev.images.layout import Layout, default_layout
@@ -31,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     build = actions.add_parser("build", help="build the images and import them into the local cluster if it runs")
     build.add_argument("kinds", nargs="*", choices=[*references.KINDS, []], metavar="operator|worker")
     build.add_argument("--base", action="store_true", help="start afresh, from the newest Debian packages")
+    build.add_argument("--weigh", action="store_true", help="also tell their sizes, unpacked and compressed")
     build.set_defaults(action=_build)
 
     push = actions.add_parser("push", help="push what was built last to the registry of IMAGE_REGISTRY")
@@ -38,6 +40,10 @@ def _parser() -> argparse.ArgumentParser:
 
     shown = actions.add_parser("refs", help="print the references of what was built last, as JSON")
     shown.set_defaults(action=_refs)
+
+    bill = actions.add_parser("sbom", help="write what the images built last are made of, as SPDX")
+    bill.add_argument("--folder", type=Path, default=Path("out"), help="default %(default)s")
+    bill.set_defaults(action=_sbom)
 
     run = actions.add_parser("run", help="run a command in an image, as a pod would: `run worker -- sh`")
     run.add_argument("kind", choices=references.KINDS)
@@ -59,6 +65,8 @@ def _build(layout: Layout, arguments: argparse.Namespace) -> int:
         print(result)
     for result in built:
         print(delivery.import_into_cluster(layout, result.image), flush=True)
+    for result in built if arguments.weigh else ():
+        print(f"{result.image.reference}: {weight.weigh(layout, result.image.id)}", flush=True)
     return 0
 
 
@@ -72,6 +80,12 @@ def _push(layout: Layout, _arguments: argparse.Namespace) -> int:
 
 def _refs(layout: Layout, _arguments: argparse.Namespace) -> int:
     print(json.dumps(asdict(references.read(layout.references)), indent=2))
+    return 0
+
+
+def _sbom(layout: Layout, arguments: argparse.Namespace) -> int:
+    for kind in references.KINDS:
+        print(sbom.write(layout, kind, arguments.folder), flush=True)
     return 0
 
 
