@@ -64,6 +64,20 @@ class Resources(Part, frozen=True):
     limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
+class PodMetadata(Part, frozen=True):
+    """Labels and annotations of the pods, besides the operator's."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class PodTemplate(Part, frozen=True):
+    """What is laid over the pod template; `spec` is a fragment of a pod's, which `overlay.check` looks through."""
+
+    metadata: PodMetadata = PodMetadata()
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
 class Worker(Part, frozen=True):
     """The pods. The dicts are fragments of a pod as Kubernetes spells them."""
 
@@ -79,6 +93,7 @@ class Worker(Part, frozen=True):
     image_pull_secrets: tuple[dict[str, Any], ...] = ()
     env: tuple[dict[str, Any], ...] = ()
     anti_affinity: str = "Preferred"
+    pod_template: PodTemplate = PodTemplate()
 
 
 class Rollout(Part, frozen=True):

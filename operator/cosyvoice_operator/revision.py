@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import FieldInfo, fields, replace
 
-from cosyvoice_operator import memory_high, quantity, source
+from cosyvoice_operator import memory_high, overlay, quantity, source
 from cosyvoice_operator.api_part import Part
 from cosyvoice_operator.api_spec import Recycle, Resources, Spec, Worker
 from cosyvoice_operator.errors import InvalidSpecError
@@ -93,6 +93,7 @@ def resolve(spec: Spec, policy: Policy) -> Resolved:
     device = spec.engine.device or policy.device
     if device == "cpu" and spec.engine.dtype == "float16":
         raise InvalidSpecError("spec.engine.dtype", "float16 needs device cuda: on a cpu use auto, float32 or bfloat16")
+    overlay.check(spec.worker.pod_template)
     requests, limits = _worker_resources(spec, policy, device)
     high = None if spec.worker.memory_high is None else quantity.to_integer(spec.worker.memory_high)
     if high is not None:
@@ -128,7 +129,7 @@ def _worker_resources(spec: Spec, policy: Policy, device: str) -> tuple[dict[str
     if "cpu" not in requests:
         requests["cpu"] = _smaller(policy.worker_cpu_request, limits.get("cpu", policy.worker_cpu_request))
     extended = any(_is_extended(name) for name in (*requests, *limits))
-    if device == "cuda" and not extended:
+    if device == "cuda" and not extended and not overlay.claims_devices(spec.worker.pod_template):
         limits[GPU] = "1"
     return requests, limits
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.apiserver.control_plane import ControlPlane
+from tests.unit.operator.test_pod_template import FULL
 
+ROOT = Path(__file__).parents[2]
 DIGEST = "sha256:" + "a" * 64
 
 
@@ -64,6 +68,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             ],
             "antiAffinity": "None",
             "memoryHigh": "6.5Gi",
+            "podTemplate": FULL,
         },
         "rollout": {"strategy": "Replace", "progressDeadlineSeconds": 10, "historyLimit": 0},
         "service": {"type": "NodePort", "port": 8080, "annotations": {"a": "b"}},
@@ -208,3 +213,53 @@ def test_every_field_is_explained(control_plane: ControlPlane) -> None:
     for path in ("spec.source.uri", "spec.staging.sizeLimit", "spec.engine.warmUp", "spec.worker", "status.load"):
         text = control_plane.kubectl("explain", f"cosyvoicemodel.{path}").stdout
         assert "<empty>" not in text.split("FIELDS:")[0], path
+
+
+def described(node: dict[str, Any], path: str = "cvm") -> Iterator[tuple[str, str]]:
+    """(path, description) of every field below `node`; Kubernetes itself describes those of every object."""
+    for name, field in node.get("properties", {}).items():
+        if path != "cvm" or name in {"spec", "status"}:
+            yield f"{path}.{name}", field.get("description", "")
+            yield from described(field, f"{path}.{name}")
+            yield from described(field.get("items", {}), f"{path}.{name}")
+
+
+def test_every_field_has_words_of_its_own() -> None:
+    crd = yaml.safe_load((ROOT / "crds" / "cosyvoicemodels.yaml").read_text())
+    fields = dict(described(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]))
+
+    assert len(fields) > 100
+    assert [path for path, text in fields.items() if not text.strip()] == []
+
+
+@pytest.mark.parametrize(
+    "field", ["spec.worker.podTemplate.spec.containers.volumeMounts.mountPath", "status.load.warmUp"]
+)
+def test_kubectl_explains_fields_however_deep(control_plane: ControlPlane, field: str) -> None:
+    said = control_plane.kubectl("explain", f"cosyvoicemodels.{field}")
+
+    assert said.returncode == 0, said.stderr
+    assert "DESCRIPTION" in said.stdout
+    assert "<no description>" not in said.stdout
+
+
+def set_in(node: Any, path: str = "") -> Iterator[str]:
+    """The path of every field that is set in `node`."""
+    for name, value in node.items() if isinstance(node, dict) else ():
+        yield f"{path}.{name}".lstrip(".")
+        yield from set_in(value, f"{path}.{name}")
+
+
+def test_the_full_example_is_accepted_and_leaves_no_part_of_the_spec_out(control_plane: ControlPlane) -> None:
+    text = (ROOT / "examples" / "narrator-full.yaml").read_text()
+    crd = yaml.safe_load((ROOT / "crds" / "cosyvoicemodels.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+    done = control_plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
+
+    assert done.returncode == 0, done.stderr
+    fields = {path.removeprefix("spec.") for path, _ in described(spec, "spec")}
+    # The digest is one's own weights'; of what is laid over pods the example shows a few.
+    shown = {path for path in fields if not path.startswith("worker.podTemplate.") and path != "source.digest"}
+    listed = ("worker.tolerations.", "worker.env.", "worker.imagePullSecrets.")
+    assert {path for path in shown if not path.startswith(listed)} - set(set_in(yaml.safe_load(text)["spec"])) == set()

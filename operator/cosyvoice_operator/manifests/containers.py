@@ -18,6 +18,8 @@ _SECURITY = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
+# What a container of the user's gets: its root file system may be writable, unlike ours.
+SIDECAR_SECURITY = {name: value for name, value in _SECURITY.items() if name != "readOnlyRootFilesystem"}
 
 
 def stage_container(resolved: Resolved) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from cosyvoice_operator import names
 from cosyvoice_operator.manifests.common import labels
 from cosyvoice_operator.manifests.containers import stage_container, stager_container, worker_container
+from cosyvoice_operator.manifests.pod_overlay import lay_over
 from cosyvoice_operator.manifests.volumes import volumes
 from cosyvoice_operator.revision import Resolved, swaps
 
@@ -49,7 +50,7 @@ def pod_template(model: str, revision: str, resolved: Resolved) -> dict[str, Any
         "imagePullSecrets": list(worker.image_pull_secrets),
     }
     spec |= {name: value for name, value in optional.items() if value}
-    return {
+    template = {
         "metadata": {
             "labels": {
                 **labels(model),
@@ -63,6 +64,7 @@ def pod_template(model: str, revision: str, resolved: Resolved) -> dict[str, Any
         },
         "spec": spec,
     }
+    return lay_over(template, worker.pod_template, names.selector_labels(model))
 
 
 def _affinity(model: str, anti_affinity: str) -> dict[str, Any] | None:
