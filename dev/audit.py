@@ -25,6 +25,7 @@ class Request:
     code: int
     received: float
     completed: float
+    allowed: bool = True  # what the authorizer said; admission may have refused later
 
     @property
     def mutating(self) -> bool:
@@ -65,7 +66,7 @@ class AuditLog:
 def _request(event: dict[str, object]) -> Request:
     reference = event["objectRef"]
     user = event["user"]
-    response = event.get("responseStatus")
+    response, notes = event.get("responseStatus"), event.get("annotations")
     if not isinstance(reference, dict) or not isinstance(user, dict):
         raise ValueError(f"not an audit event: {event!r}")
     return Request(
@@ -79,6 +80,7 @@ def _request(event: dict[str, object]) -> Request:
         code=int(response.get("code", 0)) if isinstance(response, dict) else 0,
         received=_seconds(event["requestReceivedTimestamp"]),
         completed=_seconds(event["stageTimestamp"]),
+        allowed=not isinstance(notes, dict) or notes.get("authorization.k8s.io/decision") != "forbid",
     )
 
 

@@ -121,6 +121,17 @@ def bad_path(weights: Path, tiny_path: str) -> Callable[[str], str]:
 @pytest.fixture
 def audit_log() -> AuditLog:
     """The API server's audit log, marked at the start of the test."""
+    return marked_log()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_log(cluster: Target) -> AuditLog:
+    """The audit log, marked before the first of the cluster's tests."""
+    return marked_log()
+
+
+def marked_log() -> AuditLog:
+    """The API server's audit log, from now on."""
     plan = registry.find(DEFAULT_NAME, registry.default_state_root())
     if plan is None:
         raise LookupError("the local cluster is down: `make cluster-up`")
