@@ -23,7 +23,7 @@ RETRY_AFTER_AT_MOST = timedelta(seconds=60)
 ROOM_AFTER = timedelta(seconds=120)  # memory that others take does not come back at once, and the longer the later
 ROOM_AFTER_AT_MOST = timedelta(hours=1)
 
-# Progress deadlines: one to stage, one to load. A worker ends both itself; one that does not is at fault, no version.
+# Progress deadlines: one to stage, one to load and be ready. A worker that does not end both is at fault, no version.
 STUCK_AFTER = 2
 
 PROOF = timedelta(seconds=5)  # so long it has to serve: what dies at its first request is not good
@@ -74,9 +74,9 @@ class SwapStep:
     """What the live ConfigMap has to hold after this pass, the order to give (pod, annotation), and how it goes.
 
     `room_refused`: a pod has not the memory for a second engine; that is nobody's fault. `silent`: a worker has said
-    nothing, or nothing new, for as long as a swap may take. `condemned`: the failures count against the revision.
-    `attempt` is the one that the order belongs to: where it differs from the one given, it has to be remembered before
-    the order is given.
+    nothing, or nothing new, for as long as a swap may take, or is still not ready after it. `condemned`: the failures
+    count against the revision. `attempt` is the one that the order belongs to: where it differs from the one given, it
+    has to be remembered before the order is given.
     """
 
     current: str
@@ -222,9 +222,10 @@ def _drive(step: SwapStep, pod: Pod, run: _Run) -> SwapStep:
         return replace(step, order=again, message=message, silent=silent)
     if swap.state == FAILED:
         return _failed(step, pod, swap, run)
-    if swap.state == SWITCHED:
-        return replace(step, message=f"{where} has loaded {version}; waiting for it to be ready")
     stuck = run.since(pod) > run.goal.deadline * STUCK_AFTER
+    if swap.state == SWITCHED:
+        hint = "; it should be long ago: see the pod's events and logs, or delete the pod" if stuck else ""
+        return replace(step, message=f"{where} has loaded {version}; waiting for it to be ready{hint}", silent=stuck)
     hint = "; it should have ended or failed long ago: see the pod's logs, or delete the pod" if stuck else ""
     if swap.state == STAGING:
         message = f"{where} stages {version} while it serves{hint}"

@@ -74,3 +74,15 @@ def test_a_worker_that_never_ends_what_it_began_is_told_of_and_no_version_is_bla
 
     scene.say("a", SWITCHED)
     assert not scene.step().silent
+
+
+def test_a_pod_that_switched_and_is_never_ready_is_told_of_and_no_version_is_blamed() -> None:
+    scene = two_pods()
+    scene.step()
+    scene.say("a", SWITCHED)
+    scene.change("a", ready=False)
+
+    assert not scene.step(seconds=1190).silent
+    stuck = scene.step(seconds=20)
+    assert (stuck.silent, stuck.condemned, stuck.failures, stuck.order) == (True, False, (), None)
+    assert stuck.message.endswith("; it should be long ago: see the pod's events and logs, or delete the pod")
