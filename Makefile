@@ -6,7 +6,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-unit test-long demo run cluster-up cluster-down images sbom fuzz bench verify generate lock clean
+.PHONY: help setup check test test-unit test-long demo run cluster-up cluster-down images sbom fuzz bench load-test release-check verify generate lock clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,12 @@ bench: setup ## run the benchmarks: one table each
 
 generate: setup ## regenerate what is generated (CRD copies, API reference)
 	$(PY) -m dev.generate
+
+load-test: setup ## users x text length against a model that serves: make load-test URL=http://… (ARGS='--users 1 8')
+	$(PY) -m dev.load $(URL) $(ARGS)
+
+release-check: setup ## whether this tree can be released: clean, one version, changelog, generated files, licences
+	$(PY) -m dev.release
 
 verify: generate ## regenerate and fail if anything differs from the commit
 	git diff --exit-code
