@@ -51,12 +51,13 @@ EVERYTHING: dict[str, Any] = {
 HOT: dict[str, Any] = {"rollout": {"strategy": "HotSwap"}, "engine": {"recycle": {"maxRequests": 9}}}
 
 
+@pytest.mark.parametrize("kubernetes", [f"1.{minor}" for minor in range(31, 38)])
 @pytest.mark.parametrize("spec", [{}, EVERYTHING, HOT], ids=["defaults", "everything", "hot swap"])
-def test_every_object_is_valid_to_the_letter(spec: dict[str, Any]) -> None:
+def test_every_object_is_valid_to_the_letter_on_every_kubernetes(spec: dict[str, Any], kubernetes: str) -> None:
     policy = revision.Policy(worker_image="w", allowed_host_paths=("/srv",))
     asked = model(**spec)
     for manifest in desired(asked, Observed(), decide(asked, Observed(), policy, START), policy):
-        kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+        kubernetes_validate.validate(manifest, kubernetes, strict=True)
 
 
 def test_the_revision_comes_before_the_deployment_that_mounts_it() -> None:
