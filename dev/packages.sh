@@ -5,7 +5,7 @@
 #   dev/packages.sh install   install what is missing (root)
 set -eu
 packages="buildah busybox-static ca-certificates containernetworking-plugins git iproute2 make mmdebstrap mount nftables openssl procps
-prometheus prometheus-node-exporter python3-venv qemu-user-static runc shellcheck util-linux"
+prometheus prometheus-node-exporter python3-venv qemu-system-x86 qemu-user-static runc shellcheck util-linux"
 
 missing() {
     for package in $packages; do
