@@ -64,8 +64,8 @@ class Storage:
         return self.output("inspect", "--type", "image", "--format", "{{.FromImageID}}", name)
 
     def image_size(self, name: str) -> str:
-        """The uncompressed size of an image, for a person to read."""
-        [image] = json.loads(self.output("images", "--json", "--filter", f"reference={name}"))
+        """The uncompressed size of the image of this name or ID, for a person to read."""
+        [image] = json.loads(self.output("images", "--json", name))
         return str(image["size"])
 
     def image_config(self, name: str) -> ImageConfig:
