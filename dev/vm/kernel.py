@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dev.cluster.shell import run
 
 PACKAGE = "linux-image-amd64"  # depends on the package of the newest kernel
 DOWNLOAD_SECONDS = 600
+UNPACKED = "unpacked"
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 
 
@@ -45,28 +47,25 @@ class Kernel:
 
 
 def find_kernel(cache: Path) -> Kernel:
-    """The newest kernel that was fetched for a machine, fetched now if there is none. Raises ClusterError."""
-    kept = cache / "kernel"
-    if not (kept / "boot").is_dir():
-        partial = kept.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        _fetch(partial)
-        shutil.rmtree(kept, ignore_errors=True)
-        partial.rename(kept)
-    return Kernel(kept)
-
-
-def _fetch(directory: Path) -> None:
+    """The newest kernel of this Debian, fetched into the cache if it is not there. Raises ClusterError."""
     depends = re.search(r"Depends: (linux-image-\S+)", run(["apt-cache", "depends", PACKAGE]))
     if depends is None:
         raise ClusterError(f"{PACKAGE} names no kernel: run `apt-get update`, or look at `apt-cache depends {PACKAGE}`")
+    kept = cache / "kernels" / depends[1]
+    if not kept.is_dir():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="partial-", dir=kept.parent) as scratch:
+            _fetch(depends[1], Path(scratch))
+            with contextlib.suppress(OSError):  # somebody else was faster
+                Path(scratch, UNPACKED).rename(kept)
+    return Kernel(kept)
+
+
+def _fetch(package: str, directory: Path) -> None:
     # As root, and not as apt's own user, who cannot write here.
     run(
-        ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", depends[1]],
+        ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package],
         cwd=directory,
         timeout=DOWNLOAD_SECONDS,
     )
-    package = next(directory.glob("*.deb"))
-    run(["dpkg-deb", "-x", package, directory])
-    package.unlink()
+    run(["dpkg-deb", "-x", next(directory.glob("*.deb")), directory / UNPACKED])

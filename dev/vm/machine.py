@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -34,6 +34,8 @@ def run_in_machine(
     Returns what the command said. Raises ClusterError, with the end of the console, where the machine does not start or
     `argv` does not end with 0 within `seconds`.
     """
+    if shutil.which(QEMU) is None:
+        raise ClusterError(f"{QEMU} is not installed: dev/packages.sh install")
     kernel = find_kernel(cache)
     words = shlex.join(str(word) for word in argv)
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in (env or {}).items())
@@ -48,8 +50,6 @@ def run_in_machine(
                 subprocess.run(
                     command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, timeout=seconds, check=True
                 )
-        except FileNotFoundError as error:
-            raise ClusterError(f"{command[4]} is not installed: dev/packages.sh install") from error
         except subprocess.TimeoutExpired as error:
             raise ClusterError(f"`{words}` did not end in the machine within {seconds:g} s\n{_tail(out)}") from error
         except subprocess.CalledProcessError as error:
@@ -81,8 +81,3 @@ def _tail(out: Path) -> str:
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
-def cache_directory() -> Path:
-    """Where the kernel is kept: $XDG_CACHE_HOME or ~/.cache, /cosyvoice-operator."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cosyvoice-operator"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,13 +67,18 @@ def test_a_worker_whose_cgroup_is_writable_sets_it_on_its_engine_alone(measured:
 
 
 def test_the_kernel_slows_the_engine_down_and_never_the_front(measured: dict[str, Any]) -> None:
-    delegated = measured["delegated"]
-    ratios = [p99(one["beside the hog"]) / p99(one["alone"]) for one in delegated["rounds"]]
-    print(f"p99 of /ping beside the hog, in rounds, to that without: {[round(ratio, 2) for ratio in ratios]}")  # noqa: T201
+    rounds = measured["delegated"]["rounds"]
+    alone, beside = ([ping for one in rounds for ping in one[side]] for side in ("alone", "beside the hog"))
+    ratio = p99(beside) / p99(alone)
+    print(  # noqa: T201 - for -s
+        f"p99 of /ping: {p99(alone):.3f} s, beside the hog {p99(beside):.3f} s, ratio {ratio:.2f}; "
+        f"throttled {[one['throttled'] for one in rounds]}; where memory.high is the whole container's: "
+        f"{p99(measured['node agent']['pings beside the hog']):.3f} s"
+    )
 
-    assert delegated["throttled after"] > delegated["throttled before"]
-    assert delegated["front throttled"] == 0
-    assert statistics.median(ratios) <= MOST
+    assert all(one["throttled"] > 0 for one in rounds)
+    assert measured["delegated"]["front throttled"] == 0
+    assert ratio <= MOST
 
 
 def test_a_second_engine_that_takes_too_much_ends_alone(measured: dict[str, Any]) -> None:
