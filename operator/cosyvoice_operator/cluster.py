@@ -6,6 +6,7 @@ Paths are known here, so nothing has to be discovered.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ from cosyvoice_operator.errors import (
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 MAX_ERROR_TEXT = 1000
+_LAST_TURNS = 3
 
 _CORE, _APPS = "/api/v1", "/apis/apps/v1"
 _RESOURCES = {
@@ -73,6 +75,9 @@ async def connect(*, in_cluster: bool, kubeconfig: str | None = None) -> AsyncIt
         yield Cluster(dynamic.DynamicClient(api))
     finally:
         await api.close()
+        # What was still being connected when its request was cut off is closed in the next turns of the loop.
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)
 
 
 class Cluster:

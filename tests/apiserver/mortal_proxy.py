@@ -23,6 +23,8 @@ from tests.apiserver.control_plane import ControlPlane
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PIECE = 65536
 _LARGEST_HEAD = 1 << 20
+_PATIENCE = 2.0  # seconds for a client to take what is left
+_LAST_TURNS = 3
 _POD_PROXY = re.compile(r"/pods/([^/:]+):\d+/proxy/status$")
 
 
@@ -91,6 +93,9 @@ class MortalProxy:
         self._server.close()
         self._stopping.set()
         await asyncio.gather(*self._connections)
+        # An aborted connection is closed in the loop's next turns.
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)
 
     def arm(self, death: Death) -> None:
         """Let the operator die at `death`, whose writes count from now on."""
@@ -113,8 +118,8 @@ class MortalProxy:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 await self._serve(await _read_request(reader), reader, writer)
         finally:
+            await _hang_up(writer)
             self._connections.discard(task)
-            writer.close()
 
     async def _serve(self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.killed:
@@ -150,7 +155,7 @@ class MortalProxy:
         try:
             return await upstream.read()
         finally:
-            sender.close()
+            sender.transport.abort()
 
     async def _pass_on(self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """The answer as it comes, until either side has enough."""
@@ -161,7 +166,7 @@ class MortalProxy:
         for task in ends:
             task.cancel()
         await asyncio.gather(*ends, return_exceptions=True)
-        sender.close()
+        sender.transport.abort()
 
     async def _connect(self, request: _Request) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         unverified = ssl.create_default_context()  # the certificate is one that the server made for itself
@@ -175,6 +180,15 @@ class MortalProxy:
     def _end(self) -> None:
         self.killed = True
         self._kill()
+
+
+async def _hang_up(writer: asyncio.StreamWriter) -> None:
+    """Send what is left, and wait until the connection is closed: an open one at the end of a test is an error."""
+    writer.close()
+    try:
+        await asyncio.wait_for(writer.wait_closed(), _PATIENCE)
+    except (ConnectionError, TimeoutError):
+        writer.transport.abort()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> _Request:
