@@ -115,7 +115,8 @@ class Episode:
     async def settle(self) -> None:
         """Wait until an operator lives that finds nothing more to do. Raises TimeoutError where none ever does."""
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not (self._is_idle() and await self._is_at_rest()):
+            # An operator may die while it is asked whether the model is at rest.
+            while not (self._is_idle() and await self._is_at_rest() and self._is_idle()):
                 if self._proxy and self._proxy.killed:
                     self.died += 1
                     await self._end_life(self._proxy)
