@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from dev.cluster import build, registry, toolchain
+from dev.cluster import build, registry
 from dev.cluster.modules import HELM
 
 CHART = Path(__file__).parents[1] / "charts" / "cosyvoice"
@@ -68,13 +68,7 @@ class Helm:
 
 def find(kubeconfig: Path | None = None) -> Helm:
     """The pinned Helm; the first time it is built, which takes a minute or two."""
-    cache = registry.default_cache()
-    if not build.is_built(HELM, cache):
-        with registry.lock(cache, "helm"):
-            if not build.is_built(HELM, cache):
-                say("Building Helm from source: the first time takes a minute or two.")
-                build.build(HELM, cache, toolchain.find_go(cache, say), say)
-    return Helm(build.folder(HELM, cache) / "helm", kubeconfig)
+    return Helm(build.built(HELM, registry.default_cache(), say) / "helm", kubeconfig)
 
 
 def say(line: str) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from dev.cluster import registry, toolchain
 from dev.cluster.errors import ClusterError
 from dev.cluster.modules import ENVIRONMENT, MODULES, Module
 from dev.cluster.shell import run
@@ -38,6 +39,16 @@ def build_all(cache: Path, go: Path, say: Callable[[str], None]) -> None:
         say(f"Building {', '.join(module.name for module in missing)} from source: {FIRST_BUILD}.")
     for module in missing:
         build(module, cache, go, say)
+
+
+def built(module: Module, cache: Path, say: Callable[[str], None]) -> Path:
+    """Where the module's binaries are; they are built now if they are not there, by one process at a time."""
+    if not is_built(module, cache):
+        with registry.lock(cache, module.name):
+            if not is_built(module, cache):
+                say(f"Building {module.name} from source: the first time takes a minute or two.")
+                build(module, cache, toolchain.find_go(cache, say), say)
+    return folder(module, cache)
 
 
 def build(module: Module, cache: Path, go: Path, say: Callable[[str], None]) -> None:

@@ -3,7 +3,7 @@
 Above memory.high the kernel takes pages back and makes whoever asks for more wait. What a worker holds for itself can
 not be taken back (there is no swap), so a value below that is an outage that looks like a slow model. What is counted
 here is what every worker holds at least, whatever its model: the worker adds what its weights make of it
-(cosyvoice_worker.server.working_set), and refuses to load below that.
+(cosyvoice_worker.engine.working_set), and refuses to load below that.
 """
 
 from __future__ import annotations

@@ -25,12 +25,11 @@ class Held:
 
 def held(pod: dict[str, Any]) -> Held:
     """What the worker container of this pod holds; the descriptors are the front's."""
-    pids = processes(pod)
-    front = next(pid for pid in pids if pid not in engines(pod))
-    root = Path(f"/proc/{front}/root{WEIGHTS_ROOT}")
+    own = front(pod)
+    root = Path(f"/proc/{own}/root{WEIGHTS_ROOT}")
     return Held(
-        processes=len(pids),
-        descriptors=len(list(Path(f"/proc/{front}/fd").iterdir())),
+        processes=len(processes(pod)),
+        descriptors=len(list(Path(f"/proc/{own}/fd").iterdir())),
         directories=tuple(sorted(entry.name for entry in root.iterdir() if entry.is_dir())),
     )
 
@@ -43,6 +42,12 @@ def processes(pod: dict[str, Any]) -> list[int]:
 def engines(pod: dict[str, Any]) -> list[int]:
     """Those that are engines."""
     return [pid for pid in processes(pod) if ENGINE in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def front(pod: dict[str, Any]) -> int:
+    """The one that is no engine."""
+    (own,) = set(processes(pod)) - set(engines(pod))
+    return own
 
 
 def resident(pid: int) -> int:

@@ -53,7 +53,7 @@ def test_bad_luck_and_bad_company_leave_nothing_behind(
     watched = playground.pods(NAME)[0]
     before = {pod["metadata"]["uid"]: leavings.held(pod) for pod in playground.pods(NAME)}
     expected = before[watched["metadata"]["uid"]]
-    front = next(pid for pid in leavings.processes(watched) if pid not in leavings.engines(watched))
+    front = leavings.front(watched)
     operator = operator_process(kubectl)
     crowd = Crowd(playground.get("service", NAME)["spec"]["clusterIP"])
     memory: dict[str, list[int]] = {"front": [], "operator": []}

@@ -6,26 +6,16 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from dev.waiting import wait_for
 
 CGROUPS = Path("/sys/fs/cgroup")
 SCRATCH = Path("/run/trial")
 ROOTFS = Path("/run/rootfs")
 USER = 10001  # as the worker image's
-ANSWER_SECONDS = 60.0
-
-
-def wait_for(what: str, condition: Callable[[], Any], seconds: float = ANSWER_SECONDS) -> Any:
-    """What `condition` returns once that is true. Raises TimeoutError."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.1)
-    raise TimeoutError(f"{what} did not come within {seconds:g} s")
 
 
 class Containerd:

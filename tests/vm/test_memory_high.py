@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dev.cluster import toolchain
-from dev.cluster.build import build, folder, is_built
-from dev.cluster.modules import MODULES
+from dev.cluster import build
+from dev.cluster.modules import CONTAINERD
 from dev.cluster.registry import default_cache
+from dev.vm.initramfs import OUT
 from dev.vm.machine import run_in_machine
 from tests.vm.trial import HIGH
 
@@ -33,7 +33,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("machine")
     path = ":".join(str(PROJECT / part) for part in ("", "worker", "operator"))
     run_in_machine(
-        [sys.executable, "-m", "tests.vm.trial", _containerd(), "/run/out/measured.json"],
+        [
+            sys.executable,
+            "-m",
+            "tests.vm.trial",
+            build.built(CONTAINERD, default_cache(), print),
+            f"{OUT}/measured.json",
+        ],
         out,
         cache=default_cache(),
         env={"PYTHONPATH": path},
@@ -42,14 +48,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((out / "measured.json").read_text())
     print(f"seconds: {found['seconds']}")  # noqa: T201 - for -s
     return found
-
-
-def _containerd() -> Path:
-    cache = default_cache()
-    module = next(module for module in MODULES if "containerd" in module.binaries)
-    if not is_built(module, cache):
-        build(module, cache, toolchain.find_go(cache, print), print)
-    return folder(module, cache)
 
 
 def p99(seconds: Sequence[float]) -> float:

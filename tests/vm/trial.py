@@ -17,7 +17,8 @@ from typing import Any
 
 from cosyvoice_worker.staging.orders import Result, write_result
 from cosyvoice_worker.staging.pointer import Staged, write_pointer
-from tests.vm.containers import CGROUPS, SCRATCH, USER, Containerd, container, wait_for
+from dev.waiting import wait_for
+from tests.vm.containers import CGROUPS, SCRATCH, USER, Containerd, container
 
 HERE = Path(__file__).resolve()
 PROJECT = HERE.parents[2]
