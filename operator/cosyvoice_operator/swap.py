@@ -96,7 +96,7 @@ def plan(observed: Observed, goal: Goal, attempt: Attempt, now: datetime) -> Swa
     """The next step towards `goal`. Equal arguments give the same step; once it is taken, the next one is to wait."""
     run = _Run(goal=goal, attempt=attempt, now=now)
     mine = [pod for pod in observed.pods if pod.carrier == goal.template]
-    run = replace(run, evicted=next((pod for pod in mine if pod.lost == EVICTED and run.has_told(pod)), None))
+    run = replace(run, evicted=next((pod for pod in mine if _lacked_memory(pod) and run.has_told(pod)), None))
     pods = [pod for pod in mine if not pod.lost]
     current = observed.loads(goal.template)
     if current == goal.revision or goal.proven:
@@ -154,6 +154,10 @@ class _Run:
             return timedelta.max
         return self.now - told.given
 
+    def waited_for(self, pod: Pod) -> timedelta:
+        """How long the pod has had to come to serve the revision."""
+        return self.since(pod) if self.has_told(pod) else self.now - (pod.unready_since or self.attempt.started)
+
     def swap_of(self, pod: Pod) -> Swap | None:
         """What the worker says of this very order; None where it has not taken it up, or does not answer."""
         swap = pod.status.swap if pod.status else None
@@ -180,6 +184,11 @@ class _Run:
         return other or (told is not None and told.revision != self.goal.revision)
 
 
+def _lacked_memory(pod: Pod) -> bool:
+    """Whether the pod was evicted for want of memory: of what a node lacks, a second engine takes only that."""
+    return pod.lost == EVICTED and "memory" in pod.lost_message.lower()
+
+
 def _spread(pods: list[Pod], run: _Run) -> SwapStep:
     """The revision is proven: every pod that starts loads it, and those that run follow one by one."""
     goal = run.goal
@@ -200,7 +209,10 @@ def _spread(pods: list[Pod], run: _Run) -> SwapStep:
     pod = told or next((pod for pod in left if pod.ready and run.is_elsewhere(pod)), None)
     if pod is None or (pod is told and (run.loads(pod) or pod.status is None)):
         waited = pod or left[0]
-        return replace(step, attempt=run.waiting, message=f"{count}; waiting for {waited.name} on {waited.node}")
+        stuck = run.waited_for(waited) > goal.deadline * STUCK_AFTER
+        hint = "; it should be long ago: see the pod's events and logs, or delete the pod" if stuck else ""
+        message = f"{count}; waiting for {waited.name} on {waited.node}{hint}"
+        return replace(step, attempt=run.waiting, message=message, silent=stuck)
     return _drive(step, pod, run)
 
 

@@ -86,3 +86,39 @@ def test_a_pod_that_switched_and_is_never_ready_is_told_of_and_no_version_is_bla
     stuck = scene.step(seconds=20)
     assert (stuck.silent, stuck.condemned, stuck.failures, stuck.order) == (True, False, (), None)
     assert stuck.message.endswith("; it should be long ago: see the pod's events and logs, or delete the pod")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"status": None},
+        {"ready": False},
+    ],
+    ids=["mute", "not ready"],
+)
+def test_a_later_pod_that_never_comes_to_serve_is_told_of_and_no_version_is_blamed(trouble: dict[str, object]) -> None:
+    scene = two_pods()
+    scene.step()
+    scene.say("a", SWITCHED)
+    scene.prove()
+    scene.step()
+    assert scene.told("b") == f"{NEW}.5"
+    scene.say("b", SWITCHED)
+    scene.change("b", **trouble)
+
+    assert not scene.step(seconds=1190).silent
+    stuck = scene.step(seconds=20)
+    assert (stuck.silent, stuck.condemned, stuck.failures, stuck.order) == (True, False, (), None)
+    assert stuck.message == (
+        "1 of 2 replicas serve v2; waiting for b on node1; it should be long ago: see the pod's events and logs, or "
+        "delete the pod"
+    )
+
+
+def test_an_eviction_for_anything_but_memory_puts_no_swap_off() -> None:
+    scene = two_pods()
+    scene.step()
+    scene.change("a", lost="Evicted", lost_message="The node was low on resource: ephemeral-storage.", ready=False)
+
+    assert not scene.step(seconds=5).room_refused
+    assert scene.told("b") == f"{NEW}.5"
