@@ -115,6 +115,7 @@ def of_pod(pod: Pod) -> Failure | None:
         _of_container(pod, pod.stage, names.STAGE_CONTAINER)
         or _of_container(pod, pod.worker, names.WORKER_CONTAINER)
         or _of_mount(pod)
+        or next((failure for failure in (_of_other(pod, *other) for other in pod.others) if failure), None)
     )
 
 
@@ -204,6 +205,18 @@ def _of_container(pod: Pod, container: Container, name: str) -> Failure | None:
         time=container.ended.finished_at,
         restarts=container.restarts,
     )
+
+
+def _of_other(pod: Pod, name: str, container: Container) -> Failure | None:
+    """A container that is not the operator's: it keeps the pod from being ready, and says nothing of a version."""
+    where = f"container {name}, which is not the version's,"
+    if container.waiting_reason in IMAGE_REASONS | CONTAINER_REASONS:
+        words = f"{where} cannot be started: {container.waiting_message or container.waiting_reason}"
+        return _failure(pod, Verdict.EXTERNAL, container.waiting_reason or "", words)
+    if container.running or container.ended is None or container.ended.exit_code == 0:
+        return None
+    words = f"{where} ended with exit code {container.ended.exit_code} (restarted {container.restarts} times)"
+    return _failure(pod, Verdict.EXTERNAL, "ContainerFailed", words)
 
 
 def _of_end(ended: Ended, name: str) -> tuple[Verdict, str, str]:

@@ -52,11 +52,19 @@ def read_pod(
         unready_since=None if is_ready else _time(ready.get("lastTransitionTime")),
         stage=_container(status.get("initContainerStatuses"), names.STAGE_CONTAINER),
         worker=_container(status.get("containerStatuses"), names.WORKER_CONTAINER),
+        others=_others(status),
         node_down=node_down,
         mount_failure=mount_failure,
         order=annotations.get(names.ANNOTATION_SWAP) or None,
         status=worker_status,
     )
+
+
+def _others(status: Object) -> tuple[tuple[str, Container], ...]:
+    """All but the two that a version is judged by."""
+    statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    own = {names.STAGE_CONTAINER, names.WORKER_CONTAINER}
+    return tuple((raw["name"], _container(statuses, raw["name"])) for raw in statuses if raw["name"] not in own)
 
 
 def _container(statuses: list[Object] | None, name: str) -> Container:

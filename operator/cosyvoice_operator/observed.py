@@ -182,6 +182,7 @@ class Pod:
     unready_since: datetime | None = None
     stage: Container = Container()
     worker: Container = Container()
+    others: tuple[tuple[str, Container], ...] = ()  # by name: those that a user or the cluster added
     mount_failure: str | None = None  # the kubelet's words
     order: str | None = None  # the revision it was last told to load in place, as in names.ANNOTATION_SWAP
     status: WorkerStatus | None = None

@@ -69,6 +69,13 @@ def test_an_exit_code_decides(container: str, code: int, said: str | None, verdi
         ({"mount_failure": "no such volume"}, Verdict.EXTERNAL, "FailedMount"),
         ({"lost": "Evicted", "lost_message": "low on memory"}, Verdict.EXTERNAL, "Evicted"),
         ({"lost": "Preempting"}, Verdict.EXTERNAL, "Preempting"),
+        ({"others": (("proxy", Container(waiting_reason="ErrImagePull")),)}, Verdict.EXTERNAL, "ErrImagePull"),
+        (
+            {"others": (("proxy", Container(waiting_reason="CreateContainerConfigError")),)},
+            Verdict.EXTERNAL,
+            "CreateContainerConfigError",
+        ),
+        ({"others": (("proxy", ended_container(66, restarts=9)),)}, Verdict.EXTERNAL, "ContainerFailed"),
     ],
 )
 def test_what_is_around_a_pod_is_not_the_versions_fault(state: dict[str, Any], verdict: Verdict, reason: str) -> None:
@@ -83,6 +90,7 @@ def test_what_is_around_a_pod_is_not_the_versions_fault(state: dict[str, Any], v
         {"stage": Container(waiting_reason="PodInitializing")},
         {"stage": staged_container()},
         {"stage": staged_container(), "worker": Container(running=True)},
+        {"others": (("proxy", Container(running=True)), ("init-proxy", ended_container(0)))},
     ],
 )
 def test_a_pod_that_only_needs_time_has_not_failed(state: dict[str, Any]) -> None:

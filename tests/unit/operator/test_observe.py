@@ -220,6 +220,14 @@ def test_crash_loop_back_off_hides_the_end_in_the_last_state() -> None:
     assert worker.ended == Ended(exit_code=66, finished_at=datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC))
 
 
+def test_containers_that_are_not_the_versions_are_read_apart() -> None:
+    waits = {"name": "proxy", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    runs = {"name": "worker", "state": {"running": {}}}
+    read = read_pod(raw_pod(status={"containerStatuses": [runs, waits], "initContainerStatuses": [{"name": "stage"}]}))
+
+    assert (read.worker.running, read.others) == (True, (("proxy", Container(waiting_reason="ErrImagePull")),))
+
+
 def test_what_became_of_a_pod_as_a_whole_is_read() -> None:
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes"}
     pending = read_pod(raw_pod(status={"phase": "Pending", "conditions": [unschedulable]}))
