@@ -7,6 +7,7 @@ Paths are known here, so nothing has to be discovered.
 from __future__ import annotations
 
 import asyncio
+import http
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ from cosyvoice_operator.errors import (
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 MAX_ERROR_TEXT = 1000
+UNTYPED = "failed to create typed patch object"
 _LAST_TURNS = 3
 
 _CORE, _APPS = "/api/v1", "/apis/apps/v1"
@@ -222,6 +224,9 @@ def _error(request: str, code: int, error: client.ApiException) -> ClusterError:
         causes = {cause.get("reason") for cause in (answer.get("details") or {}).get("causes") or ()}
     except (ValueError, KeyError, TypeError, AttributeError):
         message, causes = text or error.reason or "no reason given", set()
+    # What the schema of server-side apply refuses comes as a fault of the server, and will again.
+    if code == http.HTTPStatus.INTERNAL_SERVER_ERROR and UNTYPED in message:
+        return RejectedError(request, code, message[:MAX_ERROR_TEXT])
     if "NamespaceTerminating" in causes:
         return TerminatingError(request, code, message[:MAX_ERROR_TEXT])
     return _ERRORS.get(code, UnavailableError)(request, code, message[:MAX_ERROR_TEXT])

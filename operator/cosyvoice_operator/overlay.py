@@ -6,6 +6,7 @@ write a CosyVoiceModel gets through the operator no right over a node that the n
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -37,11 +38,23 @@ _RESTRICTED_VOLUMES = frozenset(
     }
 )
 _SECURITY_FIELDS = frozenset({"runAsUser", "runAsGroup", "runAsNonRoot", "readOnlyRootFilesystem"})
-_OWN_PATHS = (names.CONFIG_DIRECTORY, names.WEIGHTS_ROOT, names.SOURCE_ROOT, names.TEMPORARY_DIRECTORY)
+_OWN_PATHS = (
+    *(names.CONFIG_DIRECTORY, names.WEIGHTS_ROOT, names.SOURCE_ROOT, names.TEMPORARY_DIRECTORY),
+    *("/dev/termination-log", "/sys/fs/cgroup"),
+)
 _OWN_PORTS = frozenset({names.API_PORT, names.ADMIN_PORT})
 # Names by which Kubernetes and the operator find the pods.
 _RESERVED_PREFIXES = (f"{names.GROUP}/", "app.kubernetes.io/")
 _RESERVED_LABELS = frozenset({"pod-template-hash"})
+# By which pods were taken out of AppArmor before there was a field for it.
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_REQUIRED, _PREFERRED = (f"{when}DuringSchedulingIgnoredDuringExecution" for when in ("required", "preferred"))
+_AFFINITY: Mapping[str, Mapping[str, type]] = {
+    "nodeAffinity": {_REQUIRED: dict, _PREFERRED: list},
+    "podAffinity": {_REQUIRED: list, _PREFERRED: list},
+    "podAntiAffinity": {_REQUIRED: list, _PREFERRED: list},
+}
+_CHECKS = ("httpGet", "tcpSocket")
 
 
 def check(overlay: PodTemplate) -> None:
@@ -50,7 +63,10 @@ def check(overlay: PodTemplate) -> None:
         for name in entries:
             if name.startswith(_RESERVED_PREFIXES) or name in _RESERVED_LABELS:
                 raise _refusal(f"metadata.{kind}[{name}]", "the operator finds its pods by it: choose another name")
+            if name.startswith(_APPARMOR):
+                raise _refusal(f"metadata.{kind}[{name}]", "Pod Security restricted has its own say on AppArmor")
     _check_pod_fields(overlay.spec)
+    _check_affinity(overlay.spec.get("affinity"))
     for volume in overlay.spec.get("volumes") or ():
         _check_volume(volume)
     volumes = {volume["name"] for volume in overlay.spec.get("volumes") or ()}
@@ -72,6 +88,24 @@ def _check_pod_fields(spec: Mapping[str, Any]) -> None:
             raise _refusal(f"spec.{name}", f"may not be changed; what may: {_listed(_POD_FIELDS)}")
 
 
+def _check_affinity(affinity: object) -> None:
+    """Its shape, as far as it is merged with the operator's own: the CRD leaves it open."""
+    if affinity is None:
+        return
+    if not isinstance(affinity, Mapping):
+        raise _refusal("spec.affinity", "expected an object")
+    for kind, terms in affinity.items():
+        if kind not in _AFFINITY or not isinstance(terms, Mapping):
+            raise _refusal(f"spec.affinity.{kind}", f"expected an object, of one of {_listed(_AFFINITY)}")
+        for when, value in terms.items():
+            wanted = _AFFINITY[kind].get(when)
+            if wanted is None:
+                raise _refusal(f"spec.affinity.{kind}.{when}", f"no such field; there are {_listed(_AFFINITY[kind])}")
+            if not isinstance(value, wanted):
+                what = "a list" if wanted is list else "an object"
+                raise _refusal(f"spec.affinity.{kind}.{when}", f"expected {what}")
+
+
 def _check_volume(volume: Mapping[str, Any]) -> None:
     where = f"spec.volumes[{volume['name']}]"
     if volume["name"] in RESERVED_VOLUMES:
@@ -80,6 +114,9 @@ def _check_volume(volume: Mapping[str, Any]) -> None:
         )
     for kind in volume.keys() - {"name"} - _RESTRICTED_VOLUMES:
         raise _refusal(f"{where}.{kind}", f"Pod Security restricted allows only {_listed(_RESTRICTED_VOLUMES)}")
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if "serviceAccountToken" in source:
+            raise _refusal(f"{where}.projected", "no container of a model's pod gets a service account's token")
 
 
 def _check_container(kind: str, container: Mapping[str, Any], volumes: Iterable[str]) -> None:
@@ -123,6 +160,11 @@ def _check_other_container(where: str, container: Mapping[str, Any]) -> None:
         raise _refusal(f"{where}.securityContext.{field}", f"may not be set; what may: {_listed(_SECURITY_FIELDS)}")
     if security.get("runAsUser") == 0 or security.get("runAsNonRoot") is False:
         raise _refusal(f"{where}.securityContext", "Pod Security restricted lets nothing run as root")
+    handlers = [container.get(name) or {} for name in ("livenessProbe", "readinessProbe", "startupProbe")]
+    handlers += [found or {} for found in (container.get("lifecycle") or {}).values()]
+    for handler in handlers:
+        if any((handler.get(kind) or {}).get("host") for kind in _CHECKS):
+            raise _refusal(where, "a probe's host makes the kubelet ask others from the node's network: leave it out")
     for port in container.get("ports") or ():
         if port.get("hostPort"):
             raise _refusal(f"{where}.ports", "hostPort is a port of the node, which Pod Security restricted forbids")
@@ -132,7 +174,7 @@ def _check_other_container(where: str, container: Mapping[str, Any]) -> None:
 
 def _overlap(one: str, other: str) -> bool:
     """Whether one of two directories is the other or lies in it."""
-    left, right = (f"{path.rstrip('/')}/" for path in (one, other))
+    left, right = (f"{posixpath.normpath(path).rstrip('/')}/".replace("//", "/") for path in (one, other))
     return left.startswith(right) or right.startswith(left)
 
 
