@@ -55,7 +55,9 @@ def conditions_of(model: Model, wanted: WantedRevision, pods: Iterable[Pod]) -> 
     told = [(pod, pod.status.memory_high) for pod in asked if pod.status is not None]
     if not told:
         return (_unknown(NOT_REPORTED, f"no worker of {wanted.version} has told yet"),)
-    return (_of(told, quantity.canonical(high)),)
+    # A pinned revision was made with a wish of its own.
+    wishes = {said.wanted for _, said in told if said is not None}
+    return (_of(told, quantity.canonical(str(max(wishes)) if wishes else high)),)
 
 
 def look_again(due: float | None, after: Status, now: datetime) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib import request
@@ -52,7 +53,7 @@ class PodList:
             if len(content) > MAX_BYTES:
                 raise PodListError(f"GET {url}: more than {MAX_BYTES} bytes")
             found = json.loads(content)
-        except (URLError, OSError, ValueError) as error:
+        except (URLError, OSError, ValueError, HTTPException, RecursionError) as error:
             raise PodListError(f"GET {url}: {error}") from error
         if not isinstance(found, dict):
             raise PodListError(f"GET {url}: no object but {type(found).__name__}")

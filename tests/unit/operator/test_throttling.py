@@ -90,6 +90,14 @@ def test_each_case(told: tuple[MemoryHigh | str | None, ...], expected: tuple[st
     assert (found.status, found.reason, found.message) == expected
 
 
+def test_pods_of_a_pinned_revision_are_told_of_with_their_own_wish() -> None:
+    own = replace(APPLIED, wanted=2 * GIB, applied=2 * GIB)
+
+    found = condition(own, own)
+
+    assert (found.status, found.message) == ("True", "memory.high is 2Gi on the worker container, by the node agent")
+
+
 def test_without_the_wish_there_is_no_condition() -> None:
     before = report(observed(APPLIED))
     assert before.condition(MEMORY_HIGH_APPLIED) is not None

@@ -23,11 +23,15 @@ OPERATOR = Path(__file__).parents[4] / "operator"
 
 
 class ApiServer:
-    """Answers every request with `pods`, or with 500 where there are none; `asked` are the paths."""
+    """Answers every request with `pods`, or with 500 where there are none; `asked` are the paths.
+
+    `cuts`: the connection ends before the answer does.
+    """
 
     def __init__(self) -> None:
         self.pods: list[dict[str, Any]] | None = [pod()]
         self.asked: list[str] = []
+        self.cuts = False
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,6 +39,9 @@ class ApiServer:
                 server.asked.append(self.path)
                 content = json.dumps({"items": server.pods}).encode()
                 self.send_response(500 if server.pods is None else 200)
+                if server.cuts:
+                    self.send_header("Transfer-Encoding", "chunked")
+                    content = b"ff\r\n" + content
                 self.end_headers()
                 self.wfile.write(content)
 
@@ -106,7 +113,11 @@ def test_it_sets_keeps_and_takes_back_and_outlives_the_api_server(
     (container / "memory.high").write_text("max\n")
     eventually("the repair", lambda: high_of(container) == str(GIB))
 
-    api.pods = [pod(label="")]
+    api.pods, api.cuts = [], True
+    eventually("the word of it", lambda: any("IncompleteRead" in message for message in agent.messages()))
+    assert high_of(container) == str(GIB)
+
+    api.pods, api.cuts = [pod(label="")], False
     eventually("max", lambda: high_of(container) == "max")
     assert agent.stop() == 0
 
