@@ -13,6 +13,7 @@ from dev.audit import Request
 Right = tuple[str, str, str]
 
 _CREATED = 201
+_RULES = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
 
 
 def granted(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Right]:
@@ -52,6 +53,25 @@ def used(requests: Iterable[Request]) -> frozenset[Right]:
 def forbidden(requests: Iterable[Request]) -> list[Request]:
     """The requests that RBAC refused: admission (a namespace that ends, a quota, a policy) answers 403 too."""
     return [one for one in requests if not one.allowed]
+
+
+def after_their_release(requests: Iterable[Request]) -> frozenset[Request]:
+    """Those of the `requests` (a whole log, oldest first) that came when the rights of their account had been deleted.
+
+    A release that goes takes its rights along while its operator still ends.
+    """
+    gone: set[tuple[str, str]] = set()
+    late: set[Request] = set()
+    for one in sorted(requests, key=lambda request: request.received):
+        if one.resource in _RULES:
+            if one.verb == "delete":
+                gone.add((one.namespace, one.name))
+            elif one.verb in {"create", "patch", "update"}:
+                gone.discard((one.namespace, one.name))
+        account = one.user.rpartition(":")[2]
+        if any(name.startswith(account) and namespace in {"", one.namespace} for namespace, name in gone):
+            late.add(one)
+    return frozenset(late)
 
 
 def table(rights: Iterable[Right]) -> list[str]:

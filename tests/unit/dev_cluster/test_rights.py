@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,41 @@ def test_only_what_is_bound_to_the_account_is_granted() -> None:
     ]
 
     assert rights.granted(objects, "operator") == {("apps", "deployments", "get"), ("apps", "deployments", "patch")}
+
+
+ACCOUNT = "speech-cosyvoice-operator"
+USER = f"system:serviceaccount:speech:{ACCOUNT}"
+
+
+def log(*requests: tuple[str, str, str, str, str]) -> list[Request]:
+    """User, verb, resource, namespace, name; a second apart."""
+    times = count(1)
+    return [
+        Request(user, verb, "", resource, "", namespace, name, 200, received=(now := next(times)), completed=now)
+        for user, verb, resource, namespace, name in requests
+    ]
+
+
+def test_what_comes_after_the_rights_were_deleted_and_before_they_are_there_again_is_late() -> None:
+    before, deleted, after, elsewhere, again, then = requests = log(
+        (USER, "list", "pods", "speech", ""),
+        ("helm", "delete", "rolebindings", "speech", ACCOUNT),
+        (USER, "list", "pods", "speech", ""),
+        (USER, "list", "pods", "radio", ""),
+        ("helm", "create", "rolebindings", "speech", ACCOUNT),
+        (USER, "list", "pods", "speech", ""),
+    )
+
+    assert rights.after_their_release(requests) == {after}
+    assert not {before, deleted, elsewhere, again, then} & rights.after_their_release(requests)
+
+
+def test_rights_of_the_whole_cluster_are_deleted_for_every_namespace() -> None:
+    _, after, other = requests = log(
+        ("helm", "delete", "clusterrolebindings", "", ACCOUNT),
+        (USER, "list", "pods", "radio", ""),
+        ("system:serviceaccount:speech:another", "list", "pods", "radio", ""),
+    )
+
+    assert rights.after_their_release(requests) == {after}
+    assert other not in rights.after_their_release(requests)
