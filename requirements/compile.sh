@@ -7,6 +7,7 @@
 #   image-tests.txt           what runs this project's tests inside the worker image; the rest is in the image already
 set -eu
 cd "$(dirname "$0")/.."
+PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/cosyvoice-operator/uv/bin  # where dev/setup.sh puts uv
 image_python=3.13
 overrides=$(mktemp)
 trap 'rm -f "$overrides"' EXIT
@@ -31,7 +32,8 @@ everywhere dev.txt --extra operator --extra worker --extra voices --group dev
 # The CPU image takes torch and numpy from Debian: PyPI has no CPU build of torch for Linux on x86-64.
 without huggingface-hub torch numpy
 in_image worker-image.txt --override "$overrides" --extra worker --extra voices pyproject.toml
-without huggingface-hub
+# What torch needs only to compile models, torch.compile and torch.export, is 1 GB of torch's own 5.
+without huggingface-hub triton sympy networkx jinja2 setuptools cuda-bindings
 in_image worker-image-cuda.txt --override "$overrides" --extra worker --extra voices pyproject.toml
 
 printf '%s\n' hypothesis pytest pytest-timeout | in_image image-tests.txt -

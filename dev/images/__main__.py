@@ -30,7 +30,10 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     build = actions.add_parser("build", help="build the images and import them into the local cluster if it runs")
-    build.add_argument("kinds", nargs="*", choices=[*references.KINDS, []], metavar="operator|worker")
+    build.add_argument("kinds", nargs="*", choices=[*references.KINDS, references.CUDA_WORKER, []], metavar="KIND")
+    build.description = (
+        "KIND: operator, worker (both, where none is named), or worker-cuda, the worker for NVIDIA GPUs."
+    )
     build.add_argument("--base", action="store_true", help="start afresh, from the newest Debian packages")
     build.add_argument("--weigh", action="store_true", help="also tell their sizes, unpacked and compressed")
     build.set_defaults(action=_build)
@@ -64,7 +67,8 @@ def _build(layout: Layout, arguments: argparse.Namespace) -> int:
     for result in built:
         print(result)
     for result in built:
-        print(delivery.import_into_cluster(layout, result.image), flush=True)
+        if result.image.name != references.repository(references.CUDA_WORKER):
+            print(delivery.import_into_cluster(layout, result.image), flush=True)
     for result in built if arguments.weigh else ():
         print(f"{result.image.reference}: {weight.weigh(layout, result.image.id)}", flush=True)
     return 0

@@ -41,7 +41,8 @@ def build(layout: Layout, kinds: Sequence[str] = references.KINDS, *, renew_base
             layout.base_archive.unlink(missing_ok=True)
         base.ensure(storage)
         built = {kind: _build_one(storage, kind) for kind in kinds}
-        references.write(layout.references, {kind: result.image for kind, result in built.items()})
+        ours = {kind: result.image for kind, result in built.items() if kind in references.KINDS}
+        references.write(layout.references, ours)
     return list(built.values())
 
 
@@ -58,7 +59,8 @@ def _build_one(storage: Storage, kind: str) -> Built:
 
 
 def build_arguments(kind: str, name: str, secrets: dict[str, str]) -> list[str]:
-    """buildah's counterpart of `docker build -f Dockerfile.<kind> .`"""
+    """buildah's counterpart of `docker build -f Dockerfile.<kind> .`, and with DEVICE=cuda that of the GPU worker."""
+    dockerfile, device = ("worker", ["--build-arg=DEVICE=cuda"]) if kind == references.CUDA_WORKER else (kind, [])
     return [
         "bud",
         "--layers",
@@ -70,7 +72,8 @@ def build_arguments(kind: str, name: str, secrets: dict[str, str]) -> list[str]:
         *(f"--secret=id={key},src={path}" for key, path in secrets.items()),
         # No REVISION: the same content has to give the same image, whatever commit it is in.
         f"--build-arg=VERSION={__version__}",
-        f"--file={REPOSITORY / f'Dockerfile.{kind}'}",
+        *device,
+        f"--file={REPOSITORY / f'Dockerfile.{dockerfile}'}",
         f"--tag={name}",
         str(REPOSITORY),
     ]

@@ -9,6 +9,7 @@ from pathlib import Path
 from dev.images.errors import ImageError
 
 KINDS = ("operator", "worker")
+CUDA_WORKER = "worker-cuda"  # 4 GB: built where somebody asks for it by name, and kept out of the local cluster
 LOCAL_REGISTRY = "localhost"
 ID_DIGITS = 12
 

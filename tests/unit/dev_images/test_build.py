@@ -39,6 +39,14 @@ def test_a_build_uses_the_ordinary_dockerfile_on_the_repository(kind: str) -> No
     assert arguments[-1] == str(REPOSITORY)
 
 
+def test_the_worker_for_gpus_is_the_same_dockerfile_for_another_device() -> None:
+    arguments = builder.build_arguments("worker-cuda", "localhost/name:latest", {})
+
+    assert f"--file={REPOSITORY / 'Dockerfile.worker'}" in arguments
+    assert "--build-arg=DEVICE=cuda" in arguments
+    assert not any("DEVICE" in word for word in builder.build_arguments("worker", "localhost/name:latest", {}))
+
+
 def test_nothing_but_content_and_version_goes_into_a_build() -> None:
     """The image ID is the key by which an import is skipped: a time or a commit in it would defeat that."""
     options = [
