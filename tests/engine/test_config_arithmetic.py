@@ -44,11 +44,18 @@ def test_an_expression_has_its_value(text: str, value: float) -> None:
         "True",
         "<ratio>.real",
         "1 if <ratio> else 2",
+        "9" * 5000,
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"arithmetic|no number"):
+    with pytest.raises(ValueError, match=r"arithmetic|no number|an expression of"):
         calculate(text, VALUES.__getitem__)
+
+
+@pytest.mark.parametrize("text", ["9007199254740993", "-1e300", "94906267 * 94906267", "<large> + 0"])
+def test_a_number_beyond_what_a_float_holds_exactly_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"a number beyond 2\^53"):
+        calculate(text, {"large": 2**53 + 1}.__getitem__)
 
 
 @given(st.text("<>()_+-*/%.0123456789ab ", max_size=30))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -125,7 +126,7 @@ def bytes_of(content: bytes) -> Callable[[Path], Path]:
         (
             truncated,
             Reason.TRUNCATED_FILE,
-            "llm.pt (* bytes) is damaged: the directory that ends the archive is missing",
+            "llm.pt (* bytes) is damaged: it ends before its zip directory",
         ),
         (truncated_before_zip, Reason.CORRUPT_FILE, "llm.pt (* bytes) is damaged: *"),
         (damaged_directory, Reason.CORRUPT_FILE, "llm.pt (* bytes) is damaged: *"),
@@ -188,13 +189,31 @@ def test_damaged_safetensors_are_exit_code_65(content: bytes, tmp_path: Path) ->
             "llm.pt: a is int8, expected bfloat16 or float16 or float32",
         ),
         (
+            {3: torch.ones(1)},
+            Reason.INCOMPATIBLE_MODEL,
+            None,
+            "llm.pt has an entry whose name is a int, not a text",
+        ),
+        (
+            {"a": torch.ones(1, device="meta")},
+            Reason.INCOMPATIBLE_MODEL,
+            "a",
+            "llm.pt: a is a tensor without memory, expected a dense tensor",
+        ),
+        (
+            {"a": torch.ones(1).expand(10**6, 10**6)},
+            Reason.INCOMPATIBLE_MODEL,
+            "a",
+            "llm.pt: a has the shape [1000000, 1000000], which is 4000000000000 bytes, and holds 4",
+        ),
+        (
             {"a": torch.ones(1, dtype=torch.float64)},
             Reason.DTYPE_MISMATCH,
             "a",
             "llm.pt: a is float64, expected bfloat16 or float16 or float32",
         ),
     ],
-    ids=["a number", "nested", "a list", "quantised", "double"],
+    ids=["a number", "nested", "a list", "quantised", "no name", "empty", "repeated", "double"],
 )
 def test_what_is_no_dict_of_float_tensors_is_exit_code_66(
     content: Any, reason: Reason, tensor: str | None, message: str, tmp_path: Path
@@ -205,12 +224,55 @@ def test_what_is_no_dict_of_float_tensors_is_exit_code_66(
     assert outcome.message == message
 
 
+@pytest.mark.filterwarnings("ignore:.*[Ss]parse")
+def test_a_sparse_tensor_is_refused(tmp_path: Path) -> None:
+    outcome = outcome_of(written(tmp_path / "llm.pt", {"a": torch.eye(2).to_sparse()}))
+
+    assert (outcome.reason, outcome.tensor) == (Reason.INCOMPATIBLE_MODEL, "a")
+    assert outcome.message == "llm.pt: a is sparse_coo, expected a dense tensor"
+
+
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "before zip"])
 def test_code_in_a_checkpoint_is_refused_and_not_run(options: dict[str, Any], tmp_path: Path) -> None:
     outcome = outcome_of(written(tmp_path / "llm.pt", {"a": NotATensor()}, **options))
 
     assert (outcome.exit_code, outcome.reason) == (66, Reason.INCOMPATIBLE_MODEL)
     assert outcome.message.startswith("llm.pt is no plain checkpoint of tensors: Weights only load failed")
+
+
+@pytest.mark.parametrize("kind", ["a directory", "a named pipe"])
+def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "llm.pt"
+    path.mkdir() if kind == "a directory" else os.mkfifo(path)
+
+    outcome = outcome_of(path)
+
+    assert (outcome.exit_code, outcome.reason) == (65, Reason.CORRUPT_FILE)
+    assert outcome.message.startswith("llm.pt cannot be read: ")
+
+
+def test_a_record_that_claims_more_than_the_file_has_is_damage_and_nothing_is_made_for_it(tmp_path: Path) -> None:
+    content = bytearray(written(tmp_path / "llm.pt").read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    assert content[entry + 46 :].startswith(b"llm/data.pkl")
+    content[entry + 24 : entry + 28] = (2**31).to_bytes(4, "little")
+    (tmp_path / "llm.pt").write_bytes(content)
+
+    outcome = outcome_of(tmp_path / "llm.pt")
+
+    assert (outcome.exit_code, outcome.reason) == (65, Reason.CORRUPT_FILE)
+    assert "whose records do not have the sizes that it tells ('llm/data.pkl')" in outcome.message
+
+
+def test_before_zip_too_a_claim_beyond_the_file_is_damage_and_no_want_of_memory(tmp_path: Path) -> None:
+    path = written(tmp_path / "llm.pt", {"a": torch.ones(4)}, _use_new_zipfile_serialization=False)
+    claim = b"\x8a\x06" + (2**46).to_bytes(6, "little")
+    path.write_bytes(path.read_bytes().replace(b"K\x04N", claim + b"N"))
+
+    outcome = outcome_of(path)
+
+    assert (outcome.exit_code, outcome.reason) == (65, Reason.CORRUPT_FILE)
+    assert f"it claims {2**48} bytes in one piece" in outcome.message
 
 
 def test_a_missing_file_is_exit_code_66(tmp_path: Path) -> None:

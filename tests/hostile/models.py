@@ -86,6 +86,23 @@ def keys(count: int) -> Change:
     return pickled(pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS + pickle.STOP)
 
 
+def named(name: str) -> Change:
+    """A checkpoint with something that is no tensor under this name."""
+    text = name.encode("utf-8", "surrogatepass")
+    key = pickle.BINUNICODE + struct.pack("<I", len(text)) + text
+    return pickled(pickle.EMPTY_DICT + pickle.MARK + key + pickle.NONE + pickle.SETITEMS + pickle.STOP)
+
+
+def piped(name: str) -> Change:
+    """A named pipe, which nobody writes into, for one file."""
+
+    def change(model: Path) -> None:
+        (model / name).unlink()
+        os.mkfifo(model / name)
+
+    return change
+
+
 def claiming_tensor(model: Path) -> None:
     """A checkpoint with a tensor of 2^60 numbers in a record of 16 bytes."""
     good = model / "good"

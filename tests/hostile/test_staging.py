@@ -72,7 +72,7 @@ DOCUMENTS: dict[str, tuple[bytes, int, str]] = {
     "a revision that is a path": (
         document(revision="../../x"),
         64,
-        "{config}: revision: expected `str` matching regex '^[a-z0-9]{1,63}$'",
+        "{config}: revision: expected `str` matching regex '^[a-z0-9]{1,63}\\\\Z'",
     ),
     "nested without end": (nested(10**6).encode(), 64, "{config} is not JSON: maximum recursion depth exceeded"),
     "a number of 10^6 digits": (b"9" * 10**6, 64, "{config} is not JSON: Integer value out of range"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cosyvoice_worker.outcome import (
     EXIT_CODES,
+    MAX_CHARACTERS,
     MAX_MESSAGE_BYTES,
     Outcome,
     Phase,
@@ -46,6 +47,15 @@ def test_whether_a_code_is_worth_a_retry(code, retryable):
 
     assert reasons
     assert {Outcome(reason=reason, phase=Phase.MAP, message="").retryable for reason in reasons} == {retryable}
+
+
+@pytest.mark.parametrize("name", ["message", "file", "tensor", "expected", "actual"])
+def test_a_text_of_a_stranger_s_can_be_spelled_and_is_no_longer_than_a_log_line_may_be(name):
+    texts = {"message": "a"} | {name: "\udcff" * 10**6}
+
+    text = getattr(Outcome(reason=Reason.CORRUPT_FILE, phase=Phase.MAP, **texts), name)
+
+    assert text == "\\udcff" * MAX_CHARACTERS + "..."
 
 
 def test_every_reason_has_a_code():

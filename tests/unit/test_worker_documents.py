@@ -89,6 +89,18 @@ def test_the_revision_is_read_without_a_parser(tmp_path: Path, indent: int | Non
     assert documents.revision_in(str(path)) == OLD
 
 
+@pytest.mark.parametrize("name", ["", "../aaaaaaaaaa", "a/b", "a.b", "A", "a" * 64, "a\\n", "á"])
+def test_what_cannot_be_a_revision_names_no_file(name: str, config: str, root: Path) -> None:
+    current = Path(config).with_name("current.json")
+    current.write_text(f'{{"revision": "{name}"}}')
+    for path in (documents.pointer(str(root), name), documents.staged(str(root), name)):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+
+    assert documents.revision_in(str(current)) is None
+    assert documents.to_serve(config, str(root)) == str(current)
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"version": "v1"}'])
 def test_a_document_without_a_revision_has_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "model.json"

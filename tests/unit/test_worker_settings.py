@@ -82,7 +82,10 @@ def test_what_is_allowed(path, value):
         ("revision", ..., "revision: missing"),
         ("colour", "red", "colour: unknown field (known: schema, namespace, model, version, revision, source, "),
         ("source", "pvc://a", "source: expected an object, got a string"),
-        ("source.digest", "sha256:XY", "source.digest: expected `str` matching regex '^sha256:[0-9a-f]{64}$'"),
+        ("source.digest", "sha256:XY", "source.digest: expected `str` matching regex '^sha256:[0-9a-f]{64}\\\\Z'"),
+        ("source.digest", f"sha256:{'0' * 64}\n", "source.digest: expected `str` matching regex"),
+        ("revision", "3f9a1c0b7d\n", "revision: expected `str` matching regex '^[a-z0-9]{1,63}\\\\Z'"),
+        ("source.path", "/source/a\0b", "source.path: expected `str` matching regex"),
         ("source.sha", "x", "source.sha: unknown field (known: uri, path, digest)"),
         ("staging.sizeLimitBytes", "8Gi", "staging.sizeLimitBytes: expected `int`, got `str`"),
         ("staging.sizeLimitBytes", 0, "staging.sizeLimitBytes: expected `int` >= 1"),
@@ -113,7 +116,7 @@ def test_every_problem_is_told_at_once():
 
     assert str(raised.value) == (
         "model.json: source.uri: expected `str`, got `int`; source.path: missing; "
-        "source.digest: expected `str` matching regex '^sha256:[0-9a-f]{64}$'; "
+        "source.digest: expected `str` matching regex '^sha256:[0-9a-f]{64}\\\\Z'; "
         "engine.device: expected `str`, got `null`; extra: unknown field (known: schema, namespace, model, version, "
         "revision, source, staging, engine, memoryHighBytes)"
     )

@@ -14,6 +14,7 @@ import os
 from cosyvoice_worker.names import CANDIDATE_CONFIG, CURRENT_CONFIG, REVISIONS, STAGED_POINTER
 
 _FIELD = b'"revision":"'
+LONGEST_REVISION = 63
 
 
 def current(config: str) -> str:
@@ -65,4 +66,10 @@ def revision_in(path: str) -> str | None:
             _, found, rest = b"".join(file.read().split()).partition(_FIELD)
     except OSError:
         return None
-    return rest.partition(b'"')[0].decode("ascii", "replace") if found else None
+    return _a_revision(rest.partition(b'"')[0]) if found else None
+
+
+def _a_revision(name: bytes) -> str | None:
+    """`name` if it can be a revision's: files are named by it. The same as settings.Revision, without `re`."""
+    possible = len(name) <= LONGEST_REVISION and name.isalnum() and name == name.lower()
+    return name.decode("ascii") if possible else None

@@ -14,6 +14,8 @@ from pathlib import Path
 from cosyvoice_worker.names import TERMINATION_SCHEMA
 
 MAX_MESSAGE_BYTES = 1500
+# Of each text of an outcome: it may be a stranger's, and goes into logs and through pipes whole.
+MAX_CHARACTERS = 2000
 
 
 class Phase(enum.StrEnum):
@@ -98,6 +100,11 @@ class Outcome:
     digest: str | None = None
     bytes: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("message", "file", "tensor", "expected", "actual"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _presentable(text))
+
     @property
     def exit_code(self) -> int:
         return EXIT_CODES[self.reason]
@@ -139,6 +146,13 @@ class Outcome:
             "message": self.message,
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def _presentable(text: str) -> str:
+    """`text` cut to MAX_CHARACTERS, as something that UTF-8 can spell: names of files and tensors may be neither."""
+    if len(text) > MAX_CHARACTERS:
+        text = text[:MAX_CHARACTERS] + "..."
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _shorten(text: str, excess: int) -> str:

@@ -18,9 +18,12 @@ from cosyvoice_worker.strict import problems_of
 
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["auto", "float32", "float16", "bfloat16"]
-Digest = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", description="sha256: and 64 hexadecimal digits")]
+# \Z and not $, which lets a line end pass.
+Digest = Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}\Z", description="sha256: and 64 hexadecimal digits")]
 NonEmpty = Annotated[str, Meta(min_length=1)]
-Revision = Annotated[str, Meta(pattern="^[a-z0-9]{1,63}$", description="lower-case letters and digits")]  # names files
+# Files are named by it.
+Revision = Annotated[str, Meta(pattern=r"^[a-z0-9]{1,63}\Z", description="lower-case letters and digits")]
+FilePath = Annotated[str, Meta(pattern=r"^[^\0]+\Z", description="a path, without a NUL")]
 Positive = Annotated[int, Meta(gt=0)]
 
 
@@ -28,7 +31,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the weights come from. `path` is where the pod sees `uri`; `digest` None means any content will do."""
 
     uri: NonEmpty
-    path: NonEmpty
+    path: FilePath
     digest: Digest | None = None
 
 

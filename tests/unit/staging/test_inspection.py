@@ -93,6 +93,17 @@ def test_a_checkpoint_whose_records_are_compressed_could_unpack_to_any_size_and_
     assert (outcome.reason, outcome.actual) == (Reason.CORRUPT_FILE, "1 compressed of 1")
 
 
+def test_a_record_that_claims_more_bytes_than_it_has_is_told_as_damage(model):
+    content = bytearray((model / "llm.pt").read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    content[entry + 24 : entry + 28] = (2**31).to_bytes(4, "little")
+    (model / "llm.pt").write_bytes(content)
+
+    outcome = outcome_of(model / "llm.pt")
+
+    assert (outcome.reason, outcome.actual) == (Reason.CORRUPT_FILE, "two for 1 of 2")
+
+
 def test_a_zip_directory_with_a_name_that_is_no_text_is_told_as_damage(model):
     with zipfile.ZipFile(model / "llm.pt", "w") as archive:
         archive.writestr("archive/\u00e9.pkl", b"x")

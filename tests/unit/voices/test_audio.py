@@ -109,5 +109,5 @@ def test_what_is_no_recording_is_refused(content: bytes | None, message: str, tm
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(VoiceError, match="not a regular file"):
+    with pytest.raises(VoiceError, match="Is a directory"):
         read_recording(tmp_path)

@@ -57,7 +57,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.safetensors"
     os.mkfifo(pipe)
     for path, what in (
-        (pipe, "not a regular file"),
+        (pipe, "cannot be read (not a regular file)"),
         (tmp_path, "cannot be read (Is a directory)"),
         (tmp_path / "none", "cannot be read (No such file or directory)"),
     ):

@@ -6,12 +6,12 @@ Costs a few kilobytes of reading a file. What only the digest can tell (a flippe
 from __future__ import annotations
 
 import json
-import struct
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
+from cosyvoice_worker.regular_files import open_regular
+from cosyvoice_worker.staging.archive import flaw_of
 from cosyvoice_worker.staging.failures import source_failure
 from cosyvoice_worker.staging.selection import SourceFile
 
@@ -30,7 +30,7 @@ def inspect(file: SourceFile) -> None:
     if file.size == 0:
         raise _truncated(file.path, "is empty", expected="more than 0 bytes", actual="0 bytes")
     try:
-        with file.real.open("rb") as stream:
+        with open_regular(file.real) as stream:
             head = stream.read(LFS_MAX_BYTES)
         if file.size <= LFS_MAX_BYTES and head.startswith(LFS_MAGIC):
             raise _lfs_pointer(file, head)
@@ -47,39 +47,11 @@ def _check_checkpoint(file: SourceFile, head: bytes) -> None:
         return
     if not head.startswith(ZIP_MAGIC):
         raise _corrupt(file.path, "is no torch checkpoint", expected="a zip archive", actual=f"bytes {head[:8].hex()}")
-    try:
-        with zipfile.ZipFile(file.real) as archive:
-            members = archive.infolist()
-            end_of_data = archive.start_dir
-    except (ValueError, struct.error) as error:
-        what = "has a zip directory that cannot be read: copy it again"
-        raise _corrupt(file.path, what, actual=error) from error
-    except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise _truncated(
-            file.path,
-            "ends before its zip directory: the file is cut off, copy it again",
-            expected="a zip directory at the end",
-            actual=f"{file.size} bytes without one",
-        ) from error
-    packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
-    if packed:
-        # torch.save never compresses; a small file could unpack to any size.
-        raise _corrupt(
-            file.path,
-            f"is a zip archive with compressed records ({packed[0]!r:.60}), not what torch.save writes",
-            expected="stored records",
-            actual=f"{len(packed)} compressed of {len(members)}",
-        )
-    # zipfile shifts all offsets by what is missing or too much in front of the directory, so a whole file starts at 0.
-    begin = min((member.header_offset for member in members), default=None)
-    beyond = [member for member in members if member.header_offset + member.compress_size > end_of_data]
-    if begin != 0 or beyond:
-        raise _corrupt(
-            file.path,
-            "has lost or gained bytes in its middle: copy it again",
-            expected=f"{len(members)} records within bytes 0 to {end_of_data}",
-            actual=f"the first at {begin}, {len(beyond)} beyond the end",
-        )
+    flaw = flaw_of(file.real)
+    if flaw is not None:
+        reason = Reason.TRUNCATED_FILE if flaw.kind == "cut" else Reason.CORRUPT_FILE
+        message = f"{file.path} {flaw.what}"
+        raise fail(reason, Phase.STAGE, message, file=file.path, expected=flaw.expected, actual=flaw.actual)
 
 
 def _check_safetensors(file: SourceFile, head: bytes) -> None:
@@ -87,7 +59,7 @@ def _check_safetensors(file: SourceFile, head: bytes) -> None:
     length = int.from_bytes(head[:SAFETENSORS_LENGTH_BYTES], "little")
     if not 2 <= length <= SAFETENSORS_MAX_HEADER_BYTES or head[SAFETENSORS_LENGTH_BYTES:][:1] != b"{":
         raise _corrupt(file.path, "is no safetensors file", expected="its header", actual=f"bytes {head[:8].hex()}")
-    with file.real.open("rb") as stream:
+    with open_regular(file.real) as stream:
         stream.seek(SAFETENSORS_LENGTH_BYTES)
         header = stream.read(length)
     try:

@@ -12,7 +12,7 @@ from cosyvoice_worker.text.numerals import spell_out
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # A blank is kept only between two ASCII characters that are no blanks; elsewhere Chinese has none.
 _LOOSE_BLANK = re.compile(r"(?<![\x00-\x1f\x21-\x7f]) | (?![\x00-\x1f\x21-\x7f])")
-_TRAILING_COMMAS = re.compile(r"[，,、]+$")
+_COMMAS = "，,、"
 # In this order: the dash " - " is only there where it stood between ASCII words.
 _CHINESE_REPLACEMENTS = (
     ("²", "平方"),
@@ -50,4 +50,5 @@ def _normalize_chinese(text: str) -> str:
     text = _LOOSE_BLANK.sub("", text.replace("\n", ""))
     for written, read in _CHINESE_REPLACEMENTS:
         text = text.replace(written, read)
-    return _TRAILING_COMMAS.sub("。", text)
+    without = text.rstrip(_COMMAS)
+    return text if without == text else without + "。"

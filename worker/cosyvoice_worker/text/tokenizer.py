@@ -5,6 +5,7 @@ Built from `vocab.json`, `merges.txt` and `tokenizer_config.json`; a model direc
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE
 
 from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
+from cosyvoice_worker.regular_files import open_regular
 from cosyvoice_worker.text import special_tokens
 
 VOCABULARY_FILE = "vocab.json"
@@ -138,7 +140,7 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
 
 def _read(folder: Path, name: str) -> str:
     try:
-        with (folder / name).open(encoding="utf-8") as file:
+        with io.TextIOWrapper(open_regular(folder / name), encoding="utf-8") as file:
             text = file.read(MAX_CHARACTERS + 1)
     except FileNotFoundError:
         message = f"the tokenizer's {name} is not in {folder}"

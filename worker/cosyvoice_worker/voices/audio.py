@@ -11,6 +11,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from cosyvoice_worker.outcome import Reason
+from cosyvoice_worker.regular_files import open_regular
 from cosyvoice_worker.voices.errors import refuse
 from cosyvoice_worker.voices.files import unusable
 
@@ -39,10 +40,8 @@ class Recording:
 
 def read_recording(path: Path) -> Recording:
     """The recording in `path`, its channels averaged. Raises VoiceError when it cannot be a prompt, with the reason."""
-    if path.exists() and not path.is_file():
-        raise refuse("not a regular file", file=str(path))
     try:
-        with path.open("rb") as stream, soundfile.SoundFile(stream) as sound:
+        with open_regular(path) as stream, soundfile.SoundFile(stream) as sound:
             _check_format(sound.samplerate, sound.channels, path)
             limit = int(MAX_SECONDS * sound.samplerate)
             frames = sound.read(limit + 1, dtype="float32", always_2d=True)  # (n, channels)

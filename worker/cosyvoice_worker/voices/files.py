@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from pathlib import Path
 
 from cosyvoice_worker.outcome import Reason
+from cosyvoice_worker.regular_files import open_regular
 from cosyvoice_worker.voices import limits, pack
 from cosyvoice_worker.voices.errors import VoiceError, refuse
 from cosyvoice_worker.voices.pack import Pack
@@ -22,11 +22,8 @@ _MODE = 0o644
 def read(path: Path) -> Pack:
     """The pack at `path`. Raises VoiceError when it cannot be opened, is no regular file, is too large or malformed."""
     try:
-        # Without O_NONBLOCK a named pipe in the directory would hold the worker for ever.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        with open_regular(path) as stream:
             status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise refuse("not a regular file", file=str(path))
             content = stream.read(limits.MAX_PACK_BYTES + 1)
     except OSError as error:
         raise unusable(path, "cannot be read", error) from error

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosyvoice_worker.outcome import Reason
+from cosyvoice_worker.regular_files import open_regular
 from cosyvoice_worker.voices.errors import refuse
 from cosyvoice_worker.voices.files import unusable
 from cosyvoice_worker.voices.limits import EMBEDDING_SIZE, SPEECH_TOKEN_IDS
@@ -78,7 +79,7 @@ def speaker_embedding(campplus: OnnxModel, features: NDArray[np.float32]) -> NDA
 def _digest(path: Path) -> str:
     """sha256 of the file, which a git-lfs pointer in its place is not let through to."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             if stream.read(len(_LFS_POINTER)) == _LFS_POINTER:
                 what = "a git-lfs pointer, not the file: run `git lfs pull` in the clone"
                 raise refuse(what, file=str(path), reason=Reason.LFS_POINTER)

@@ -10,7 +10,6 @@ import errno
 import os
 import pickle
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,18 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
+from cosyvoice_worker.regular_files import open_regular
+from cosyvoice_worker.staging.archive import flaw_of
+from cosyvoice_worker.weights import pickles
+from cosyvoice_worker.weights.pickles import problem_of
 
 ACCEPTED_DTYPES = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 _ZIP = b"PK\x03\x04"
 # PyTorch's magic number as the pickle that its files began with before 1.6.
 _BEFORE_ZIP = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+# That, its version, the machine's, the checkpoint and the names of its storages.
+_PICKLES_BEFORE_ZIP = 5
 _LFS_POINTER = b"version https://git-lfs"
 _ASKED_FOR = re.compile(r"allocate (\d+) bytes")
 
@@ -37,7 +42,7 @@ def read(path: Path) -> dict[str, Tensor]:
     IncompatibleModel for entries that are no tensors, DtypeMismatch for tensors of no floating type.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(len(_LFS_POINTER))
         if start == _LFS_POINTER:
             message = f"{path.name} is a git-lfs pointer, not the file it stands for: fetch it with `git lfs pull`"
@@ -46,6 +51,9 @@ def read(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         message = f"{path.name} is not in {path.parent}"
         raise fail(Reason.MISSING_FILE, Phase.MAP, message, file=path.name) from None
+    except OSError as error:
+        message = f"{path.name} cannot be read: {error.strerror}"
+        raise fail(Reason.CORRUPT_FILE, Phase.MAP, message, file=path.name) from error
     return _tensors_only(path.name, content)
 
 
@@ -59,19 +67,32 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 def _pytorch(path: Path, start: bytes) -> object:
     if start.startswith(_ZIP):
-        if not _is_whole_zip(path):
-            raise _corrupt(path, Reason.TRUNCATED_FILE, "the directory that ends the archive is missing")
+        flaw = flaw_of(path)
+        if flaw is not None:
+            reason = Reason.TRUNCATED_FILE if flaw.kind == "cut" else Reason.CORRUPT_FILE
+            raise _corrupt(path, reason, f"it {flaw.what}".removesuffix(": copy it again"))
+        _look_through(path, _zipped_pickle(path), pickles=1)
         return _load(path, mmap=True)
     if start.startswith(_BEFORE_ZIP):
+        with open_regular(path) as file:
+            _look_through(path, file.read(pickles.MAX_BYTES + 1), pickles=_PICKLES_BEFORE_ZIP)
         return _load(path, mmap=False)
     raise _corrupt(path, Reason.CORRUPT_FILE, f"it begins with {start[:8]!r}")
 
 
-def _is_whole_zip(path: Path) -> bool:
+def _zipped_pickle(path: Path) -> bytes:
+    """As PyTorch finds it; nothing where it finds none."""
     try:
-        return zipfile.is_zipfile(path)
-    except zipfile.BadZipFile:  # an end record that claims further disks
-        return False
+        return bytes(torch._C.PyTorchFileReader(str(path)).get_record("data.pkl"))
+    except RuntimeError:
+        return b""
+
+
+def _look_through(path: Path, pickled: bytes, *, pickles: int) -> None:
+    problem = problem_of(pickled, pickles)
+    if problem is not None:
+        message = f"{path.name} is no plain checkpoint of tensors: {problem}"
+        raise fail(Reason.INCOMPATIBLE_MODEL, Phase.MAP, message, file=path.name, expected="a dict of tensors")
 
 
 def _load(path: Path, *, mmap: bool) -> object:
@@ -97,7 +118,15 @@ def _tensors_only(file: str, content: object) -> dict[str, Tensor]:
         kind = type(content).__name__
         message = f"{file} holds a {kind}, not a dict of tensors"
         raise fail(Reason.INCOMPATIBLE_MODEL, Phase.MAP, message, file=file, expected="dict", actual=kind)
-    return {str(name): _checked(file, str(name), value) for name, value in content.items()}
+    return {_name(file, name): _checked(file, name, value) for name, value in content.items()}
+
+
+def _name(file: str, name: object) -> str:
+    if not isinstance(name, str):
+        kind = type(name).__name__
+        message = f"{file} has an entry whose name is a {kind}, not a text"
+        raise fail(Reason.INCOMPATIBLE_MODEL, Phase.MAP, message, file=file, expected="str", actual=kind)
+    return name
 
 
 def _checked(file: str, name: str, value: Any) -> Tensor:
@@ -106,6 +135,30 @@ def _checked(file: str, name: str, value: Any) -> Tensor:
         message = f"{file}: the entry {name} is a {kind}, not a tensor; save the model's state dict alone"
         raise fail(
             Reason.INCOMPATIBLE_MODEL, Phase.MAP, message, file=file, tensor=name, expected="Tensor", actual=kind
+        )
+    if value.layout is not torch.strided or value.is_meta:
+        kind = "a tensor without memory" if value.is_meta else str(value.layout).removeprefix("torch.")
+        message = f"{file}: {name} is {kind}, expected a dense tensor"
+        raise fail(
+            Reason.INCOMPATIBLE_MODEL,
+            Phase.MAP,
+            message,
+            file=file,
+            tensor=name,
+            expected="a dense tensor",
+            actual=kind,
+        )
+    needed, held = value.numel() * value.element_size(), value.untyped_storage().nbytes()
+    if needed > held:  # a view that repeats numbers: whoever computes with it may have to write it out
+        message = f"{file}: {name} has the shape {list(value.shape)}, which is {needed} bytes, and holds {held}"
+        raise fail(
+            Reason.INCOMPATIBLE_MODEL,
+            Phase.MAP,
+            message,
+            file=file,
+            tensor=name,
+            expected=f"{needed} bytes",
+            actual=f"{held} bytes",
         )
     if value.dtype not in ACCEPTED_DTYPES:
         expected = " or ".join(sorted(str(dtype).removeprefix("torch.") for dtype in ACCEPTED_DTYPES))
@@ -124,10 +177,12 @@ def _no_memory(path: Path, words: str) -> WorkerError:
     """What PyTorch says when it cannot map a file or allocate, with the number of bytes if it tells one."""
     size = path.stat().st_size
     asked = _ASKED_FOR.search(words)
-    what = "more memory than is" if asked is None else f"{asked[1]} bytes of memory, which are not"
+    if asked is not None and int(asked[1]) > size:
+        # Nothing in a checkpoint is compressed.
+        return _corrupt(path, Reason.CORRUPT_FILE, f"it claims {asked[1]} bytes in one piece")
     message = (
-        f"loading {path.name} ({size} bytes) asks for {what} to be had: raise the memory limit of the worker "
-        "container, or copy the file again if it should not need so much"
+        f"loading {path.name} ({size} bytes) asks for more memory than is to be had: raise the memory limit of the "
+        "worker container, or copy the file again if it should not need so much"
     )
     actual = None if asked is None else f"{asked[1]} bytes asked for"
     return fail(Reason.OUT_OF_MEMORY, Phase.MAP, message, file=path.name, actual=actual)

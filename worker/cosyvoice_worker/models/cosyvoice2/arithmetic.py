@@ -9,6 +9,10 @@ from collections.abc import Callable
 
 Number = int | float
 
+# Whole numbers up to here are exact as floats too; without a bound they could grow by squaring to any length.
+LARGEST = 2**53
+MAX_CHARACTERS = 1000
+
 _REFERENCE = re.compile(r"<([^<>]+)>")
 _WHOLE_REFERENCE = re.compile(r"\s*<([^<>]+)>\s*")
 _OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
@@ -38,6 +42,8 @@ def calculate(text: str, value_of: Callable[[str], object]) -> Number:
         names.append(match.group(1))
         return f" _{len(names) - 1} "
 
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"an expression of {len(text)} characters, more than {MAX_CHARACTERS}")
     expression = _REFERENCE.sub(placeholder, text).strip()
     try:
         tree = ast.parse(expression, mode="eval").body
@@ -49,18 +55,25 @@ def calculate(text: str, value_of: Callable[[str], object]) -> Number:
 def _value(node: ast.expr, references: list[Number]) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return value
+            return bounded(value)
         case ast.Name(id=name) if name.startswith("_") and name[1:].isdecimal() and int(name[1:]) < len(references):
             return references[int(name[1:])]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, references)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_value(left, references), _value(right, references))
+            return bounded(_OPERATORS[type(op)](_value(left, references), _value(right, references)))
         case _:
             raise ValueError(f"not arithmetic: {ast.unparse(node)}")
 
 
+def bounded(value: Number) -> Number:
+    """`value` if it is one that a configuration can mean. Raises ValueError."""
+    if not -LARGEST <= value <= LARGEST:
+        raise ValueError("a number beyond 2^53")
+    return value
+
+
 def _number(value: object, name: str) -> Number:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"<{name}> is no number but {value!r}")
-    return value
+        raise ValueError(f"<{name}> is no number but {type(value).__name__}")
+    return bounded(value)

@@ -12,6 +12,7 @@ from pathlib import Path
 from cosyvoice_worker.models.cosyvoice2 import hyperyaml
 from cosyvoice_worker.models.cosyvoice2.settings import Settings
 from cosyvoice_worker.outcome import Phase, Reason, fail
+from cosyvoice_worker.regular_files import open_regular
 
 YAML_FILE = "cosyvoice2.yaml"
 OTHER_VERSIONS = {"cosyvoice.yaml": 1, "cosyvoice3.yaml": 3}
@@ -163,7 +164,7 @@ def _no_yaml(model_dir: Path) -> Exception:
 
 def _backbone_json(model_dir: Path) -> Settings:
     try:
-        with (model_dir / BACKBONE_FILE).open("rb") as file:
+        with open_regular(model_dir / BACKBONE_FILE) as file:
             values = json.loads(file.read(MAX_BACKBONE_BYTES))
     except FileNotFoundError:
         message = f"there is no {BACKBONE_FILE}, which describes the language model"

@@ -14,10 +14,17 @@ from typing import Any
 import yaml
 
 from cosyvoice_worker.models.cosyvoice2.arithmetic import calculate, whole_reference
+from cosyvoice_worker.regular_files import open_regular
 
 MAX_BYTES = 256 * 1024
-MAX_ALIASES = 64
 MAX_DEPTH = 64
+# With every alias written out. A node weighs its text and NODE_WEIGHT; the published file has some 15,000.
+MAX_WEIGHT = 512 * 1024
+NODE_WEIGHT = 32
+# Of all references that one value leads to: each may hold two of the next.
+MAX_REFERENCES = 1000
+# Longer ones are no number of a configuration, and some notations of YAML take a quadratic time to read.
+MAX_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +52,11 @@ class HyperYaml:
 
     def __init__(self, root: Mapping[str, object]) -> None:
         self._root = root
+        self._followed = 0
 
     def get(self, path: str) -> object:
         """The value at `path`, references followed. Raises KeyError for none, ValueError for a bad reference."""
+        self._followed = 0
         return self._get(path, MAX_DEPTH)
 
     def target(self, path: str) -> str | None:
@@ -69,6 +78,9 @@ class HyperYaml:
             return node
         if not budget:
             raise ValueError(f"references lead in a circle: {node.text}")
+        self._followed += 1
+        if self._followed > MAX_REFERENCES:
+            raise ValueError(f"more than {MAX_REFERENCES} references in one value")
         try:
             if name := whole_reference(node.text):
                 return self._get(name, budget - 1)
@@ -78,24 +90,48 @@ class HyperYaml:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that keeps unknown tags as data and bounds aliases and depth, so that no document grows endlessly."""
+    """SafeLoader that keeps unknown tags as data and bounds weight and depth, so that no document grows endlessly."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._aliases = 0
+        self._weight = 0
+        self._weights: dict[yaml.Node, int] = {}
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self._aliases += self.check_event(yaml.AliasEvent)
-        if self._aliases > MAX_ALIASES:
-            raise yaml.YAMLError(f"more than {MAX_ALIASES} aliases")
         if self._depth >= MAX_DEPTH:
             raise yaml.YAMLError(f"nested more than {MAX_DEPTH} levels deep")
+        is_alias = self.check_event(yaml.AliasEvent)
+        before = self._weight
         self._depth += 1
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self._depth -= 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if node is None:
+            return None
+        if not is_alias:
+            self._weight += NODE_WEIGHT + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
+            self._weights[node] = self._weight - before
+        elif node in self._weights:
+            self._weight += self._weights[node]
+        else:
+            raise yaml.YAMLError("an alias stands inside of what it stands for")
+        if self._weight > MAX_WEIGHT:
+            raise yaml.YAMLError(f"too large, with its aliases written out: more than {MAX_WEIGHT}")
+        return node
+
+
+def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
+    return int(loader.construct_yaml_int(_short(node)))
+
+
+def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
+    return float(loader.construct_yaml_float(_short(node)))
+
+
+def _short(node: yaml.ScalarNode) -> yaml.ScalarNode:
+    if len(node.value) > MAX_DIGITS:
+        raise yaml.YAMLError(f"a number of {len(node.value)} characters{node.start_mark}")
+    return node
 
 
 def _construct_tagged(loader: _Loader, suffix: str, node: yaml.Node) -> object:
@@ -110,16 +146,21 @@ def _construct_tagged(loader: _Loader, suffix: str, node: yaml.Node) -> object:
 
 
 _Loader.add_multi_constructor("!", _construct_tagged)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
 def read(path: Path) -> HyperYaml:
     """Parse the file. Raises ValueError where it is too large or no YAML mapping, OSError where it cannot be read."""
-    if (size := path.stat().st_size) > MAX_BYTES:
-        raise ValueError(f"{size} bytes, more than {MAX_BYTES}")
+    with open_regular(path) as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"more than {MAX_BYTES} bytes")
     try:
-        root: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(f"not YAML: {error}") from error
+        root: Any = yaml.load(content.decode("utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except Exception as error:
+        # Beside YAMLError, whatever PyYAML stumbles over at a tag that lies (`!!bool foo`): KeyError, IndexError …
+        raise ValueError(f"not YAML: {str(error) or type(error).__name__}") from error
     if not isinstance(root, dict):
         raise ValueError(f"the document is a {type(root).__name__}, not a mapping")
     return HyperYaml(root)

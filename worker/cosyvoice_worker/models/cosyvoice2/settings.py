@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeGuard
 
+from cosyvoice_worker.models.cosyvoice2.arithmetic import LARGEST
 from cosyvoice_worker.models.cosyvoice2.hyperyaml import HyperYaml
 from cosyvoice_worker.outcome import Phase, Reason, WorkerError, fail
+
+CHARACTERS_TOLD = 300
 
 
 class Settings:
@@ -25,7 +30,7 @@ class Settings:
         value = self._get(path)
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # what a division of whole numbers gives
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not _is_whole(value):
             raise self.mismatch(path, "a whole number", value)
         return value
 
@@ -33,7 +38,7 @@ class Settings:
         value = self._get(path)
         if isinstance(value, str):
             value = _scientific(value)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if not _is_whole(value) and not (isinstance(value, float) and math.isfinite(value)):
             raise self.mismatch(path, "a number", value)
         return float(value)
 
@@ -72,15 +77,15 @@ class Settings:
     def mismatch(self, path: str, expected: object, actual: object, tensor: str | None = None) -> WorkerError:
         """An error to raise: the value at `path` is not what it has to be, by the tensor if one is given."""
         because = f" by the shape of {tensor}" if tensor else ""
-        message = f"{self.file}: {path} should be {expected}{because}, but is {actual!r}"
+        wanted, found = _told(expected, str), _told(actual, repr)
         return fail(
             Reason.INCOMPATIBLE_MODEL,
             self._phase,
-            message,
+            f"{self.file}: {path} should be {wanted}{because}, but is {found}",
             file=self.file,
             tensor=tensor,
-            expected=f"{path}: {expected}",
-            actual=f"{path}: {actual}",
+            expected=f"{path}: {wanted}",
+            actual=f"{path}: {_told(actual, str)}",
         )
 
     def _get(self, path: str) -> object:
@@ -92,9 +97,23 @@ class Settings:
             raise self.mismatch(path, "a value that can be resolved", str(error)) from error
 
     def _integers(self, path: str, value: object) -> tuple[int, ...]:
-        if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+        if not isinstance(value, list) or not all(_is_whole(item) for item in value):
             raise self.mismatch(path, "a list of whole numbers", value)
         return tuple(value)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number that a configuration can mean; JSON has them of any length."""
+    return isinstance(value, int) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
+def _told(value: object, form: Callable[[object], str]) -> str:
+    """A foreign value, cut to what a message can hold."""
+    try:
+        text = form(value)
+    except (ValueError, RecursionError):  # a number of too many digits, levels without end
+        return f"a {type(value).__name__} that cannot be written down"
+    return text if len(text) <= CHARACTERS_TOLD else text[:CHARACTERS_TOLD] + "…"
 
 
 def _scientific(value: str) -> float | str:
