@@ -73,6 +73,16 @@ async def test_without_a_key_it_is_told_what_is_wanted(front: RunningFront) -> N
     assert front.count("unauthorized") == 1
 
 
+@pytest.mark.parametrize("path", ["/ping", "/health", "/docs", "/openapi.json", "/v1/models", "/nothing"])
+async def test_a_stranger_is_not_told_the_version(front: RunningFront, path: str) -> None:
+    stranger = await front.ask("GET", path)
+    known = await front.ask("GET", "/v1/models", authorization=f"Bearer {ANN}")
+
+    assert "x-cosyvoice-version" not in stranger.headers
+    assert "v1.2.0" not in stranger.body.decode()
+    assert known.headers["x-cosyvoice-version"] == "v1.2.0"
+
+
 async def test_two_keys_in_one_request_open_nothing(front: RunningFront) -> None:
     assert (await speak(front, authorization=f"Bearer {ANN}", Authorization=f"Bearer {ANN}")).status == 401
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ UNUSABLE = {
     "x" * 100_000: "ann: 4096 bytes, expected 16 to 512",
     "two words 012345678": "ann: a key has letters, digits and -._~+/ only, and = at its end",
     "schlüssel-012345678": "ann: a key has letters, digits and -._~+/ only, and = at its end",
+    "\ufeff0123456789abcdef": "ann: a key has letters, digits and -._~+/ only, and = at its end",
     "line\nline-0123456789": "ann: a key has letters, digits and -._~+/ only, and = at its end",
 }
 
@@ -58,6 +60,30 @@ def test_more_keys_than_are_looked_through_are_refused(tmp_path: Path) -> None:
 
     assert len(ring.names) == 256
     assert ring.unusable == ("256: more than 256 keys", "257: more than 256 keys")
+
+
+def test_what_stands_for_no_key_takes_no_other_with_it_and_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "ann").write_text(KEY)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "gone").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+
+    ring = read(tmp_path)
+
+    assert ring.names == ("ann",)
+    assert ring.unusable == (
+        "folder: Is a directory",
+        "gone: No such file or directory",
+        "pipe: not a regular file",
+        "zero: not a regular file",
+    )
+
+
+def test_links_in_a_circle_hold_no_key(tmp_path: Path) -> None:
+    (tmp_path / "..data").symlink_to("..data")
+
+    assert read(tmp_path).digests == ()
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no directory", "a file"])

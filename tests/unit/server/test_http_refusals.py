@@ -62,6 +62,68 @@ async def test_a_body_over_the_limit_is_refused_before_it_has_all_arrived(front:
     assert reply.json["detail"] == "the body is over the limit of 1,048,576 bytes"
 
 
+async def test_a_body_whose_length_is_told_in_two_ways_ends_the_connection(front: RunningFront) -> None:
+    client = await front.connect()
+    await client.send("POST", SPEECH, b"0\r\n\r\n", transfer_encoding="chunked")
+    await client.send("GET", "/v1/models")
+    reply = await client.reply()
+
+    assert (reply.status, reply.headers["connection"]) == (400, "close")
+    assert reply.json["detail"].startswith("the length of the body is told twice")
+    assert await client.closed()
+    client.leave()
+
+
+async def test_a_coding_in_a_second_header_is_seen_too(front: RunningFront) -> None:
+    body = b'{"input": "Hi."}'
+    reply = await front.ask("POST", SPEECH, body, content_encoding="identity", Content_Encoding="gzip")
+
+    assert (reply.status, reply.json["detail"][:36]) == (415, "the body is coded ('identity, gzip')")
+
+
+@pytest.mark.parametrize("path", ["/v1/models/", "/ping/"])
+async def test_nobody_is_sent_to_an_address_of_the_client_s_making(front: RunningFront, path: str) -> None:
+    reply = await front.ask("GET", path, host="elsewhere.example")
+
+    assert reply.status == 404
+    assert "elsewhere" not in str(reply)
+
+
+async def test_one_connection_too_many_is_dropped_and_the_probes_are_answered() -> None:
+    async with running_front(fake_engine.good, limits=Limits(connections=2)) as front:
+        first, second = [await front.connect() for _ in range(2)]
+        third = await front.connect()
+        assert await third.closed()
+        assert (await front.ask("GET", "/ping", admin=True)).status == 200
+        await first.send("GET", "/ping")
+        assert (await first.reply()).status == 200
+
+        second.leave()
+        await first.send("GET", "/ping")
+        await first.reply()
+        assert (await front.ask("GET", "/ping")).status == 200
+        for client in (first, third):
+            client.leave()
+
+
+async def test_a_client_that_reads_nothing_is_not_waited_for() -> None:
+    async with running_front(fake_engine.good, limits=Limits(unread_seconds=0.05)) as front:
+        page = len((await front.ask("GET", "/openapi.json")).body)
+        client = await front.connect()
+        for _ in range(3000):
+            await client.send("GET", "/openapi.json")
+        await asyncio.sleep(0.5)
+        received = 0
+        try:
+            while piece := await client.reader.read(1 << 20):
+                received += len(piece)
+        except ConnectionError:
+            pass
+        client.leave()
+
+    assert 0 < received < 3000 * page
+
+
 @pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 200), ("", 200)])
 async def test_a_coded_body_is_not_unpacked(front: RunningFront, coding: str, status: int) -> None:
     reply = await front.ask("POST", SPEECH, b'{"input": "Hi."}', content_encoding=coding)

@@ -9,10 +9,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cosyvoice_worker.metrics import Metrics
 from cosyvoice_worker.server import problems
 from cosyvoice_worker.server.api_keys import ApiKeys
+from cosyvoice_worker.server.context import STRANGER
 from cosyvoice_worker.server.errors import problem_response
 from cosyvoice_worker.server.problems import Problem
 
-# Probes have no keys, and a browser that opens the description sends none. Nothing of the model is told there.
+# Probes have no keys, and a browser that opens the description sends none. Nothing of the model is told there, its
+# version least of all.
 OPEN_PATHS = frozenset({"/ping", "/health", "/docs", "/openapi.json"})
 
 
@@ -25,7 +27,10 @@ class Guard:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = None if scope["path"] in OPEN_PATHS else await self._objection(Headers(scope=scope))
+        is_open = scope["path"] in OPEN_PATHS
+        problem = None if is_open else await self._objection(Headers(scope=scope))
+        if is_open or problem is not None:
+            scope["state"][STRANGER] = True
         if problem is None:
             await self._app(scope, receive, send)
         else:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosyvoice_worker.outcome import Phase, Reason, fail
+from cosyvoice_worker.regular_files import open_regular
 
 # A change of the Secret reaches the directory within a minute or two; looking more often than this would not help.
 LOOK_SECONDS = 2.0
@@ -78,25 +79,35 @@ class ApiKeys:
 
 
 def read(directory: Path) -> KeyRing:
-    """The keys in `directory`. One that cannot be read holds none."""
+    """The keys in `directory`. One that cannot be read holds none; what stands for no key takes no other with it."""
+    ring = KeyRing(unusable=("the directory: there is none",))
     for _ in range(_TRIES):
         written = directory / _WRITTEN_LAST
         try:
-            return _read_all(written.resolve(strict=True) if written.is_symlink() else directory)
+            ring, replaced = _read_all(written.resolve(strict=True) if written.is_symlink() else directory)
         except FileNotFoundError:
             continue  # replaced while it was read
-        except OSError as error:
-            return KeyRing(unusable=(f"the directory: {error.strerror}",))
-    return KeyRing(unusable=("the directory: there is none",))
+        except (OSError, RuntimeError) as error:
+            return KeyRing(unusable=(f"the directory: {getattr(error, 'strerror', error)}",))
+        if not replaced:
+            break
+    return ring
 
 
-def _read_all(directory: Path) -> KeyRing:
+def _read_all(directory: Path) -> tuple[KeyRing, bool]:
+    """The keys, and whether a file went away meanwhile."""
     names: list[str] = []
     digests: list[bytes] = []
     unusable: list[str] = []
+    replaced = False
     for path in sorted(path for path in directory.iterdir() if not path.name.startswith("..")):
-        with path.open("rb") as file:
-            key = file.read(_READ_BYTES).strip()
+        try:
+            with open_regular(path) as file:
+                key = file.read(_READ_BYTES).strip()
+        except OSError as error:
+            replaced |= isinstance(error, FileNotFoundError)
+            unusable.append(f"{path.name}: {error.strerror}")
+            continue
         if (problem := _problem(key)) is not None:
             unusable.append(f"{path.name}: {problem}")
         elif len(names) == MOST_KEYS:
@@ -104,7 +115,7 @@ def _read_all(directory: Path) -> KeyRing:
         else:
             names.append(path.name)
             digests.append(hashlib.sha256(key).digest())
-    return KeyRing(tuple(names), tuple(digests), tuple(unusable))
+    return KeyRing(tuple(names), tuple(digests), tuple(unusable)), replaced
 
 
 def _problem(key: bytes) -> str | None:

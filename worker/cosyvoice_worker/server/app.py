@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cosyvoice_worker.server import docs_page, openapi
-from cosyvoice_worker.server.context import RequestContext
-from cosyvoice_worker.server.errors import HANDLERS
+from cosyvoice_worker.server import docs_page, openapi, problems
+from cosyvoice_worker.server.context import STRANGER, RequestContext
+from cosyvoice_worker.server.errors import HANDLERS, problem_response
 from cosyvoice_worker.server.pages import Pages
 from cosyvoice_worker.server.speech import Speech
 from cosyvoice_worker.server.state import FrontState
@@ -42,10 +43,18 @@ def build_app(
         ],
         exception_handlers=HANDLERS,
     )
-    api = guard(open_api)
     admin = Starlette(routes=pages.admin_routes(), exception_handlers=HANDLERS)
+    for router in (open_api.router, admin.router):
+        router.redirect_slashes = False  # the address would be made of the Host header, which is the client's
+    api = guard(open_api)
 
     async def by_port(scope: Scope, receive: Receive, send: Send) -> None:
-        await (admin if scope["server"][1] == admin_port else api)(scope, receive, send)
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy before us may have gone by the other one: what follows is not what it took for the next request.
+            scope["state"][STRANGER] = True
+            await problem_response(problems.two_lengths(), Request(scope))(scope, receive, send)
+        else:
+            await (admin if scope["server"][1] == admin_port else api)(scope, receive, send)
 
     return RequestContext(by_port, state)

@@ -22,7 +22,7 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes
 
     Raises Problem (coded, too large, too slow), or ClientDisconnect when the client has gone.
     """
-    coding = headers.get("content-encoding", "").strip().lower()
+    coding = ", ".join(headers.getlist("content-encoding")).strip().lower()
     if coding not in ("", "identity"):
         raise problems.coded_body(coding)
     declared = headers.get("content-length", "")

@@ -1,4 +1,4 @@
-"""Around every request: its id, the headers every response has, and the end of keep-alive while draining."""
+"""Around every request: its id, the headers of its response, and the end of keep-alive while draining."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from cosyvoice_worker.names import HEADER_REQUEST_ID, HEADER_VERSION
 from cosyvoice_worker.server.state import FrontState
 
 REQUEST_ID = "request_id"
+# Set where the client has not shown an API key that is wanted: he is told nothing of the model.
+STRANGER = "stranger"
 
 # What a client may choose: it goes into logs and headers.
 _ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
@@ -32,7 +34,7 @@ class RequestContext:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers[HEADER_REQUEST_ID] = request_id
-                if self._state.identity.version is not None:
+                if self._state.identity.version is not None and STRANGER not in scope["state"]:
                     # Speech has it already: another version may have taken over since it was spoken.
                     headers.setdefault(HEADER_VERSION, self._state.identity.version)
                 if self._state.draining:

@@ -91,7 +91,7 @@ class Front:
             sockets[1].getsockname()[1],
             lambda api: api if api_keys is None else Guard(api, api_keys, metrics),
         )
-        self._server = make_server(app, limits)
+        self._server = make_server(app, limits, sockets[1].getsockname()[1])
         self._sockets = sockets
         self._asked_to_stop = asyncio.Event()
         self._asked_to_hurry = asyncio.Event()

@@ -22,6 +22,10 @@ class Limits:
     # A player that reads at the speed of speech falls behind a faster engine: this is 5 minutes of 24 kHz audio.
     buffered_bytes: int = 16 * MIB
     stalled_seconds: float = 30.0
+    # Of clients, not counting the admin port's: idle ones too, and those of proxies that keep some in hand.
+    connections: int = 1000
+    # For whatever is not speech, and for what is left of a response that is over.
+    unread_seconds: float = 60.0
     # Longer than any request may take, so that draining cuts none off; with the pod's preStop of 5 s it fits into the
     # termination grace period of 330 s that the operator gives.
     drain_seconds: float = 310.0

@@ -66,6 +66,11 @@ def body_too_large(limit: int) -> Problem:
     return Problem(413, "body-too-large", f"the body is over the limit of {limit:,} bytes", limit=limit)
 
 
+def two_lengths() -> Problem:
+    detail = "the length of the body is told twice: send Content-Length or Transfer-Encoding, not both"
+    return Problem(400, "two-lengths", detail)
+
+
 def coded_body(coding: str) -> Problem:
     return Problem(415, "coded-body", f"the body is coded ({coding[:63]!r}): send it without Content-Encoding")
 

@@ -18,6 +18,7 @@ from cosyvoice_worker.server import local
 from cosyvoice_worker.server.api_keys import ApiKeys
 from cosyvoice_worker.server.confinement import confine
 from cosyvoice_worker.server.front import Front
+from cosyvoice_worker.server.http_server import allow_descriptors
 from cosyvoice_worker.server.limits import Limits
 from cosyvoice_worker.server.process import ChildEngine
 from cosyvoice_worker.server.reaper import Reaper
@@ -64,6 +65,7 @@ async def _run(args: argparse.Namespace, start: Start, version: Version, tracer:
             options["--memory-bytes"] = memory_bytes
         return child(spawn_engine([str(word) for option in options.items() for word in option]), memory_bytes)
 
+    allow_descriptors()
     front = Front(
         state=FrontState(identity=version.identity, lazy=args.no_preload or not version.preload),
         version=version,
