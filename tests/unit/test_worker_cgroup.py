@@ -96,3 +96,20 @@ def test_what_the_node_has_available_is_read_from_its_memory_information(tmp_pat
 
     assert cgroup.memory_available(file) == 23207168 * 1024
     assert cgroup.memory_available(tmp_path / "absent") is None
+
+
+@pytest.mark.parametrize("path", ["/../elsewhere", "/pod1/../../elsewhere"])
+def test_a_process_outside_of_its_namespace_goes_by_the_mount(files, path):
+    files.write("memory.max", 5000)
+    (files.mount.parent / "elsewhere").mkdir()
+    (files.mount.parent / "elsewhere" / "memory.max").write_text("7000")
+    files.membership.write_text(f"0::{path}\n")
+
+    assert cgroup.memory_limit(files.mount, files.membership) == 5000
+
+
+def test_a_name_that_is_no_ascii_is_one_too(files):
+    files.membership.write_bytes("0::/café\n".encode())
+    files.write("café/memory.max", 3000)
+
+    assert cgroup.memory_limit(files.mount, files.membership) == 3000

@@ -138,6 +138,58 @@ def test_only_the_engine_that_serves_is_slowed_down(container: Container) -> Non
     assert (second.leaf.path / "memory.max").read_text() == str(8 * GIB - cgroup.RESERVE_BYTES)
 
 
+def test_a_value_that_something_has_changed_is_set_again(
+    container: Container, caplog: pytest.LogCaptureFixture
+) -> None:
+    confinement = Confinement(2 * GIB + 1, container.delegate(), 8 * GIB)
+    first = confinement.hold(17, None)
+    assert first is not None
+    high = first.leaf.path / "memory.high"
+    high.write_text(f"{2 * GIB}\n")  # as the kernel keeps it
+
+    confinement.keep()
+    assert high.read_text() == f"{2 * GIB}\n"
+    assert caplog.messages == []
+
+    for changed in ("max\n", f"{GIB}\n"):
+        high.write_text(changed)
+        confinement.keep()
+        assert high.read_text() == str(2 * GIB)
+    assert caplog.messages == ["memory.high was changed, and is set again"] * 2
+
+
+def test_one_that_cannot_be_set_again_is_told_once(container: Container, caplog: pytest.LogCaptureFixture) -> None:
+    confinement = Confinement(2 * GIB, container.delegate(), 8 * GIB)
+    first = confinement.hold(17, None)
+    assert first is not None
+    high = first.leaf.path / "memory.high"
+    high.unlink()
+    high.mkdir()
+
+    confinement.keep()
+    confinement.keep()
+
+    assert [message.partition(":")[0] for message in caplog.messages] == [
+        "memory.high was changed, and cannot be set again"
+    ]
+
+
+@pytest.mark.parametrize("how", ["no wish", "no engine", "an engine that has ended", "a container that stays whole"])
+def test_there_may_be_nothing_to_keep(container: Container, how: str) -> None:
+    own = Undelegated("this node has cgroup v1") if how == "a container that stays whole" else container.delegate()
+    confinement = Confinement(None if how == "no wish" else GIB, own, None)
+    held = None if how == "no engine" else confinement.hold(17, None)
+    if held is not None and how == "an engine that has ended":
+        for file in held.leaf.path.iterdir():
+            file.unlink()
+        held.leaf.remove()
+
+    confinement.keep()
+
+    assert container.read("memory.high") == "max\n"
+    assert (container.mount / "engine-1").exists() == (how == "no wish")
+
+
 def test_the_first_engine_is_bounded_while_there_are_two_and_has_all_again_afterwards(container: Container) -> None:
     hold = Confinement(None, container.delegate(), 8 * GIB).hold(17, None)
     assert hold is not None

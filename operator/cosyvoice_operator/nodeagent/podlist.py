@@ -22,6 +22,13 @@ class PodListError(Exception):
     """The API server did not answer as it should; the message says which request and how it ended."""
 
 
+class _NoRedirect(request.HTTPRedirectHandler):
+    """The token is for the API server alone: where it sends one elsewhere, that is its answer."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 class PodList:
     """Of `node`, in `namespaces` (empty: all). `account` is the directory of the service account's files.
 
@@ -46,7 +53,7 @@ class PodList:
     def _get(self, path: str) -> Mapping[str, Any]:
         url = self._server + path
         try:
-            opener = request.build_opener(request.ProxyHandler({}), *self._security())
+            opener = request.build_opener(request.ProxyHandler({}), _NoRedirect, *self._security())
             asked = request.Request(url, headers=self._credentials())  # noqa: S310 - the scheme is the administrator's
             with opener.open(asked, timeout=TIMEOUT_SECONDS) as answer:
                 content = answer.read(MAX_BYTES + 1)

@@ -12,6 +12,8 @@ from cosyvoice_operator import names
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _CONTAINER_ID = re.compile(r"[a-z0-9-]+://([0-9a-f]{64})", re.ASCII)
 _BYTES = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+# No machine has so much, and what is near 2^63 the kernel takes for max, which it would be told again and again.
+BYTES_BEYOND_ALL = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ def parse(pods: Mapping[str, Any]) -> tuple[WorkerContainer, ...]:
 
 def _workers(pod: Mapping[str, Any]) -> Iterator[WorkerContainer]:
     metadata = pod["metadata"]
-    wish = _BYTES.fullmatch((metadata.get("labels") or {}).get(names.LABEL_MEMORY_HIGH) or "")
+    wanted = _wish((metadata.get("labels") or {}).get(names.LABEL_MEMORY_HIGH) or "")
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         found = _CONTAINER_ID.fullmatch(status.get("containerID") or "")
         runs = "running" in (status.get("state") or {})
@@ -42,5 +44,10 @@ def _workers(pod: Mapping[str, Any]) -> Iterator[WorkerContainer]:
                 pod=metadata["name"],
                 uid=metadata["uid"],
                 container_id=found[1],
-                wanted=int(wish[0]) if wish else None,
+                wanted=wanted,
             )
+
+
+def _wish(label: str) -> int | None:
+    count = int(label) if _BYTES.fullmatch(label) else None
+    return None if count is None or count >= BYTES_BEYOND_ALL else count

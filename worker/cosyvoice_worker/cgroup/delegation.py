@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosyvoice_worker.cgroup.limits import used_in
-from cosyvoice_worker.cgroup.places import ENGINE, FRONT, MEMBERSHIP, MOUNT, is_unified, text
+from cosyvoice_worker.cgroup.places import ENGINE, FRONT, MEMBERSHIP, MOUNT, integer, is_unified, text
 
 PROCESSES = "cgroup.procs"
 SUBTREE = "cgroup.subtree_control"
@@ -51,6 +51,10 @@ class Leaf:
     def throttle(self, high: int) -> None:
         """Slow the engine down from `high` bytes on. Raises OSError."""
         _write(self.path / HIGH, str(high))
+
+    def high(self) -> int | None:
+        """From how many bytes on it is slowed down now; None where it is not."""
+        return integer(self.path / HIGH)
 
     def used(self) -> int:
         """Bytes charged here that the kernel could not get back by dropping file pages."""

@@ -27,6 +27,8 @@ def directories(mount: Path, membership: Path, controller: str) -> Iterator[Path
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             inside = Path(path.lstrip("/"))
+            if ".." in inside.parts:  # of a process that is outside of its cgroup namespace
+                break
             if inside.name == FRONT or inside.name.startswith(ENGINE):
                 inside = inside.parent
             yield from (mount / part for part in (inside, *inside.parents))
@@ -48,7 +50,7 @@ def containers(mount: Path, membership: Path) -> tuple[Path, Path]:
 def text(path: Path) -> str:
     """What the file says; nothing where there is none, or none that may be read."""
     try:
-        return path.read_text(encoding="ascii").strip()
+        return path.read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:
         return ""
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from cosyvoice_worker.cgroup import RESERVE_BYTES, memory_limit
 from cosyvoice_worker.cgroup.delegation import Leaf, Leaves, Undelegated, delegate
-from cosyvoice_worker.cgroup.high import MemoryHigh, read_back
+from cosyvoice_worker.cgroup.high import PAGE_BYTES, MemoryHigh, read_back
 
 # What an engine's cgroup is charged beyond the memory that it knows of: page tables, the kernel's structures for it.
 KERNEL_BYTES = 64 * 1024 * 1024
+
+# As often as the node agent looks, which does the same where there is no cgroup of our own.
+KEEP_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +51,7 @@ class Confinement:
         self._alone = None if limit is None else max(limit - RESERVE_BYTES, limit // 2)
         self._settled: Leaf | None = None
         self._told: MemoryHigh | None = None
+        self._given_up = False
 
     def hold(self, pid: int, memory_bytes: int | None) -> Hold | None:
         """Put the engine `pid` into a cgroup of its own; None where it stays in the container's.
@@ -79,11 +84,40 @@ class Confinement:
             self._told = read_back(self._wanted, self._settled.path)
         return self._told or MemoryHigh(wanted=self._wanted, state="NotApplied", reason="there is no engine to hold")
 
+    def keep(self) -> None:
+        """Set memory.high again where something has changed it on the cgroup of the engine that serves."""
+        leaf = self._settled
+        if self._wanted is None or leaf is None or not leaf.path.exists():
+            return
+        high = self._wanted - self._wanted % PAGE_BYTES
+        found = leaf.high()
+        if found == high:
+            return
+        why = "the kernel keeps another value"
+        try:
+            leaf.throttle(high)
+        except OSError as error:
+            why = str(error)
+        fields = {"found": found or "max", "memory_high": high}
+        if leaf.high() == high:
+            self._given_up = False
+            log.warning("memory.high was changed, and is set again", extra=fields)
+        elif not self._given_up:
+            self._given_up = True
+            log.warning("memory.high was changed, and cannot be set again: %s", why, extra=fields)
+
     def _settle(self, leaf: Leaf) -> None:
         leaf.limit(self._alone)
         if self._wanted is not None:
             leaf.throttle(self._wanted)
         self._settled = leaf
+
+
+async def keep(confinement: Confinement) -> None:
+    """Look again and again, until cancelled."""
+    while True:
+        await asyncio.sleep(KEEP_SECONDS)
+        confinement.keep()
 
 
 def confine(wanted: int | None) -> Confinement:

@@ -16,7 +16,7 @@ from cosyvoice_worker.names import SWAP_ORDER
 from cosyvoice_worker.outcome import Outcome, Phase, Reason, fail
 from cosyvoice_worker.server import local
 from cosyvoice_worker.server.api_keys import ApiKeys
-from cosyvoice_worker.server.confinement import confine
+from cosyvoice_worker.server.confinement import confine, keep
 from cosyvoice_worker.server.front import Front
 from cosyvoice_worker.server.http_server import allow_descriptors
 from cosyvoice_worker.server.limits import Limits
@@ -84,7 +84,12 @@ async def _run(args: argparse.Namespace, start: Start, version: Version, tracer:
     # What is there now stays for good: the collector need not walk over it again and again.
     gc.collect()
     gc.freeze()
-    return await front.run(None if start.engine is None else child(start.engine))
+    first = None if start.engine is None else child(start.engine)
+    keeping = asyncio.create_task(keep(confinement))
+    try:
+        return await front.run(first)
+    finally:
+        keeping.cancel()
 
 
 def _take_over(start: Start) -> tuple[socket.socket, socket.socket]:

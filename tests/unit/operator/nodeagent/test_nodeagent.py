@@ -25,20 +25,23 @@ OPERATOR = Path(__file__).parents[4] / "operator"
 class ApiServer:
     """Answers every request with `pods`, or with 500 where there are none; `asked` are the paths.
 
-    `cuts`: the connection ends before the answer does.
+    `cuts`: the connection ends before the answer does. `elsewhere`: it sends whoever asks to another address.
     """
 
     def __init__(self) -> None:
         self.pods: list[dict[str, Any]] | None = [pod()]
         self.asked: list[str] = []
         self.cuts = False
+        self.elsewhere: str | None = None
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 server.asked.append(self.path)
                 content = json.dumps({"items": server.pods}).encode()
-                self.send_response(500 if server.pods is None else 200)
+                self.send_response(500 if server.pods is None else 307 if server.elsewhere else 200)
+                if server.elsewhere:
+                    self.send_header("Location", server.elsewhere)
                 if server.cuts:
                     self.send_header("Transfer-Encoding", "chunked")
                     content = b"ff\r\n" + content
@@ -143,6 +146,14 @@ def test_it_asks_for_the_worker_pods_of_its_node_alone(
         "&labelSelector=cosyvoice.dev%2Fmodel%2Capp.kubernetes.io%2Fcomponent%3Dworker&resourceVersion=0"
     )
     assert api.asked[:2] == [f"/api/v1/namespaces/{namespace}/pods{query}" for namespace in ("speech", "radio")]
+
+
+def test_it_is_not_sent_elsewhere(tmp_path: Path, api: ApiServer, start: Callable[..., Agent]) -> None:
+    api.elsewhere = f"{api.url}/elsewhere"
+    agent = start(f"--cgroup-root={make_tree(tmp_path)}")
+    eventually("the word of it", lambda: any("HTTP Error 307" in message for message in agent.messages()))
+
+    assert "/elsewhere" not in api.asked
 
 
 def test_on_cgroup_version_1_it_says_so_once_and_rests(

@@ -22,7 +22,9 @@ def test_a_running_worker_and_its_wish_are_read() -> None:
     assert parse({"items": [pod()]}) == (worker(),)
 
 
-@pytest.mark.parametrize("label", ["", "8Gi", "-1", "0", "1e9", "١٢٣", "9" * 20])
+@pytest.mark.parametrize(
+    "label", ["", "8Gi", "-1", "0", "1e9", "١٢٣", "9" * 20, "9" * 19, str(2**63), str(2**63 - 4096), str(2**62)]
+)
 def test_a_label_that_is_no_number_of_bytes_is_no_wish(label: str) -> None:
     (found,) = parse({"items": [pod(label=label)]})
 
