@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def directory(tiny_model_dir: Path, tmp_path: Path) -> Path:
         ),
         ("vocab.json", '{"\\ud800": 0}', Reason.INCOMPATIBLE_MODEL),
         ("vocab.json", "[" * 100_000, Reason.INCOMPATIBLE_MODEL),
+        ("vocab.json", json.dumps({str(n): n for n in range(10**6 + 1)}), Reason.INCOMPATIBLE_MODEL),
+        ("merges.txt", "t h\n" * (10**6 + 1), Reason.INCOMPATIBLE_MODEL),
+        (
+            "tokenizer_config.json",
+            json.dumps({"added_tokens_decoder": {str(420 + n): {"content": str(n)} for n in range(10**4 + 1)}}),
+            Reason.INCOMPATIBLE_MODEL,
+        ),
         ("merges.txt", None, Reason.MISSING_FILE),
     ],
 )

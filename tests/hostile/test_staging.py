@@ -30,6 +30,11 @@ CLAIMS: dict[str, tuple[Change, int, str]] = {
     "a link up and out": (linked("flow.pt", "../../../etc/passwd"), 77, "flow.pt " + OUT.format("/etc/passwd")),
     "a voice that is a link out": (linked(PACK, "/etc/passwd"), 77, PACK + " " + OUT.format("/etc/passwd")),
     "a link to a device": (linked("hift.pt", "/dev/zero"), 77, "hift.pt " + OUT.format("/dev/zero")),
+    "a link to what is no text": (
+        linked("llm.pt", "/\udcff\x1b[2J"),
+        66,
+        "llm.pt is a symbolic link to /\\udcff\\x1b[2J, which does not exist",
+    ),
     "a zip bomb": (models.bomb, 65, "flow.pt is a zip archive with compressed records ('archive/data.pkl'), not what"),
     "a header of 2^60 bytes": (replaced(PACK, pack({}, length=2**60)), 65, PACK + " is no safetensors file"),
     "a tensor of 2^60 bytes": (replaced(PACK, pack({"a": tensor(0, 2**60)})), 65, PACK + " is cut off, copy it again"),

@@ -58,6 +58,12 @@ def test_a_text_of_a_stranger_s_can_be_spelled_and_is_no_longer_than_a_log_line_
     assert text == "\\udcff" * MAX_CHARACTERS + "..."
 
 
+def test_a_text_of_a_stranger_s_is_on_one_line_and_obeyed_by_no_terminal():
+    outcome = Outcome(reason=Reason.CORRUPT_FILE, phase=Phase.MAP, message="é a\nb\tc", tensor="\x1b[2J\x9b\u202e\0")
+
+    assert (outcome.message, outcome.tensor) == ("é a b c", "\\x1b[2J\\x9b\\u202e\\x00")
+
+
 def test_every_reason_has_a_code():
     assert set(EXIT_CODES) == set(Reason)
 

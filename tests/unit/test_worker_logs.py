@@ -36,6 +36,17 @@ def test_a_line_has_time_level_message_context_and_the_fields_of_its_own():
     }
 
 
+def test_nothing_in_a_line_is_obeyed_by_a_terminal():
+    told = "Grüße 中文 \x1b[2J \x9b2J \u202e \u2028 \udcff \x7f"
+    script = f"import logging; from cosyvoice_worker import logs\nlogs.configure('stage'); logging.info({told!r})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=60)
+    text = done.stderr.decode("utf-8")
+
+    assert json.loads(text)["message"] == told
+    assert text.removesuffix("\n").isprintable()
+    assert "Grüße 中文" in text
+
+
 def test_configuring_again_replaces_the_context_and_not_adds_a_handler():
     lines = lines_of(
         "import logging; from cosyvoice_worker import logs\n"

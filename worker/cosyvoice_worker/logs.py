@@ -30,7 +30,13 @@ class JSONFormatter(logging.Formatter):
         line |= {name: value for name, value in vars(record).items() if name not in _OWN}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str)
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str)
+        # JSON leaves as they are what a terminal obeys: control characters that are no ASCII, changes of direction.
+        return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 def configure(program: str, **context: str) -> None:

@@ -149,10 +149,16 @@ class Outcome:
 
 
 def _presentable(text: str) -> str:
-    """`text` cut to MAX_CHARACTERS, as something that UTF-8 can spell: names of files and tensors may be neither."""
+    """`text` cut to MAX_CHARACTERS, on one line and printable: names of files and tensors may hold anything."""
     if len(text) > MAX_CHARACTERS:
         text = text[:MAX_CHARACTERS] + "..."
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    return " " if character in "\n\r\t" else character.encode("unicode_escape").decode("ascii")
 
 
 def _shorten(text: str, excess: int) -> str:

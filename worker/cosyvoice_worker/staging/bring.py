@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def bring(store: Store, task: Task, tell: Tell) -> Manifest:
         inspect(file)
     _make_room(store, files, task, tell)
     try:
-        manifest = _copy_all(store, files, task.settings.revision, tell)
+        manifest = _copy_all(store, files, task, tell)
         if source.digest is not None and manifest.digest != source.digest:
             raise fail(
                 Reason.DIGEST_MISMATCH,
@@ -73,16 +74,16 @@ def _make_room(store: Store, files: list[SourceFile], task: Task, tell: Tell) ->
         time.sleep(POLL_SECONDS)
 
 
-def _copy_all(store: Store, files: list[SourceFile], revision: str, tell: Tell) -> Manifest:
+def _copy_all(store: Store, files: list[SourceFile], task: Task, tell: Tell) -> Manifest:
     total = sum(file.size for file in files)
-    progress = Progress(store.root, revision, total, tell)
+    progress = Progress(store.root, task.settings.revision, total, tell)
     copier = Copier()
     entries = []
     try:
         store.incoming.mkdir()
         for file in files:
             try:
-                entries.append(_copy(copier, file, store.incoming, progress))
+                entries.append(_copy(copier, file, task.boundary, store.incoming, progress))
             except TargetWriteError as error:
                 so_far = f"after {progress.done} of {total} bytes"
                 raise target_failure(error.error, file.path, so_far) from error
@@ -91,19 +92,16 @@ def _copy_all(store: Store, files: list[SourceFile], revision: str, tell: Tell) 
     return Manifest.of(entries)
 
 
-def _copy(copier: Copier, file: SourceFile, directory: Path, progress: Progress) -> Entry:
+def _copy(copier: Copier, file: SourceFile, boundary: Path, directory: Path, progress: Progress) -> Entry:
     target_path = directory / file.path
     target_path.parent.mkdir(exist_ok=True)
     progress.add(file.path, 0)
-    try:
-        source = os.open(file.real, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise source_failure(error, file.path) from error
+    source = _open(file, boundary)
     # Read-only from the start: a mapped file that is written or cut kills whoever maps it (SIGBUS).
     target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
     try:
         os.ftruncate(target, file.size)  # its whole size first: a tmpfs with huge pages then uses them
-        sha256, size = copier.copy(source, target, lambda count: progress.add(file.path, count))
+        sha256, size = copier.copy(source, target, lambda count: progress.add(file.path, count), most=file.size + 1)
         os.fsync(target)
         after = os.fstat(source)
     except SourceReadError as error:
@@ -114,6 +112,19 @@ def _copy(copier: Copier, file: SourceFile, directory: Path, progress: Progress)
     if size != file.size or after.st_mtime_ns != file.modified_ns:
         raise _changed(file, size)
     return Entry(path=file.path, size=size, sha256=sha256)
+
+
+def _open(file: SourceFile, boundary: Path) -> int:
+    """The file's descriptor, if it is still where and what it was: links may have changed since they were looked at."""
+    try:
+        source = os.open(file.real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise source_failure(error, file.path) from error
+    opened = Path(f"/proc/self/fd/{source}").readlink()
+    if not stat.S_ISREG(os.fstat(source).st_mode) or not opened.is_relative_to(boundary.resolve()):
+        os.close(source)
+        raise _changed(file, 0)
+    return source
 
 
 def _changed(file: SourceFile, size: int) -> WorkerError:

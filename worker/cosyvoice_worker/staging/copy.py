@@ -53,10 +53,13 @@ class Copier:
         for _ in range(BUFFERS):
             self._free.put(bytearray(CHUNK_BYTES))
 
-    def copy(self, source: int, target: int | None, progress: Callable[[int], None]) -> tuple[str, int]:
+    def copy(
+        self, source: int, target: int | None, progress: Callable[[int], None], *, most: int | None = None
+    ) -> tuple[str, int]:
         """Copy descriptor `source` to its end into `target` (None: only hash it); the sha256 and the bytes copied.
 
-        `progress` is told how many bytes each read gave. Raises SourceReadError or TargetWriteError.
+        `progress` is told how many bytes each read gave; `most` bytes are read at most, of what may have no end.
+        Raises SourceReadError or TargetWriteError.
         """
         hasher = Hasher(self._free)
         total = 0
@@ -64,7 +67,8 @@ class Copier:
             while True:
                 buffer = self._free.get()
                 try:
-                    count = _fill(buffer, source, progress)
+                    wanted = CHUNK_BYTES if most is None else min(CHUNK_BYTES, most - total)
+                    count = _fill(buffer, wanted, source, progress)
                 except OSError as error:
                     self._free.put(buffer)
                     raise SourceReadError(error) from error
@@ -96,12 +100,12 @@ class TargetWriteError(Exception):
         self.error = error
 
 
-def _fill(buffer: bytearray, source: int, progress: Callable[[int], None]) -> int:
-    """Read until `buffer` is full or the file ends; how many bytes."""
+def _fill(buffer: bytearray, wanted: int, source: int, progress: Callable[[int], None]) -> int:
+    """Read until `buffer` holds `wanted` bytes or the file ends; how many bytes."""
     view = memoryview(buffer)
     filled = 0
-    while filled < CHUNK_BYTES:
-        count = os.readv(source, [view[filled : filled + READ_BYTES]])
+    while filled < wanted:
+        count = os.readv(source, [view[filled : min(wanted, filled + READ_BYTES)]])
         if count == 0:
             break
         filled += count

@@ -166,7 +166,7 @@ def _resolve(directory: Path, path: str, boundary: Path) -> SourceFile:
         raise fail(
             Reason.MISSING_FILE,
             Phase.STAGE,
-            f"{path} is a symbolic link to {link.readlink()}, which does not exist",
+            f"{path} is a symbolic link to {_target(link)}, which does not exist",
             file=path,
         ) from error
     except OSError as error:
@@ -197,8 +197,15 @@ def _escapes(path: str, real: Path, boundary: Path) -> WorkerError:
 
 
 def _circle(path: str, link: Path) -> WorkerError:
-    message = f"{path} is a symbolic link to {link.readlink()}, which leads back to it"
+    message = f"{path} is a symbolic link to {_target(link)}, which leads back to it"
     return fail(Reason.MISSING_FILE, Phase.STAGE, message, file=path)
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:  # it was one a moment ago
+        return "another place"
 
 
 def _kind(mode: int) -> str:

@@ -21,6 +21,8 @@ from cosyvoice_worker.text import special_tokens
 VOCABULARY_FILE = "vocab.json"
 MERGES_FILE = "merges.txt"
 CONFIG_FILE = "tokenizer_config.json"
+MAX_ENTRIES = 10**6  # of the vocabulary and of the merges; Qwen2 has 151,643
+MAX_ADDED = 10**4
 MAX_CHARACTERS = 32 * 1024 * 1024  # Qwen2's vocabulary has 3 million
 
 # English contractions; words with one character before them; single digits; punctuation; line ends; blanks.
@@ -95,6 +97,8 @@ def _configured(folder: Path, first_id: int) -> list[AddedToken]:
         contents = {int(id_): entry["content"] for id_, entry in entries.items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _unusable(CONFIG_FILE, f"added_tokens_decoder is malformed: {error!r}") from error
+    if len(contents) > MAX_ADDED:
+        raise _unusable(CONFIG_FILE, f"it adds {len(contents)} tokens, more than {MAX_ADDED}")
     if wrong := [content for content in contents.values() if not _is_text(content)]:
         raise _unusable(CONFIG_FILE, f"an added token is no text: {wrong[0]!r:.40}")
     expected = list(range(first_id, first_id + len(contents)))
@@ -111,6 +115,8 @@ def _is_text(content: object) -> bool:
 
 
 def _require_ids(vocabulary: dict[str, Any]) -> None:
+    if len(vocabulary) > MAX_ENTRIES:
+        raise _unusable(VOCABULARY_FILE, f"it has {len(vocabulary)} entries, more than {MAX_ENTRIES}")
     if sorted(vocabulary.values(), key=repr) != sorted(range(len(vocabulary)), key=repr):
         raise _unusable(VOCABULARY_FILE, f"its {len(vocabulary)} ids are not the numbers from 0 on")
 
@@ -125,6 +131,8 @@ def _merges(folder: Path, vocabulary: dict[str, Any]) -> list[tuple[str, str]]:
         if not second or not vocabulary.keys() >= {first, second, first + second}:
             raise _unusable(MERGES_FILE, f"line {number} joins no two symbols of {VOCABULARY_FILE}: {line[:40]!r}")
         merges.append((first, second))
+        if len(merges) > MAX_ENTRIES:
+            raise _unusable(MERGES_FILE, f"it has more than {MAX_ENTRIES} lines")
     return merges
 
 
