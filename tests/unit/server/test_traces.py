@@ -125,6 +125,12 @@ async def test_a_collector_that_refuses_costs_no_speech(collector: Collector, ca
             "OTEL_EXPORTER_OTLP_HEADERS is no list of key=value",
         ),
         (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS": "token=hunter2%0d%0ax:y"},
+            "OTEL_EXPORTER_OTLP_HEADERS gives 'token' a value that no header can have",
+        ),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:many"}, "expected an address such as http://collector:4318"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://[c"}, "expected an address such as http://collector:4318"),
+        (
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c:4318", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"},
             "No such file or directory",
         ),
@@ -139,6 +145,7 @@ def test_variables_that_cannot_be_used_are_told_and_cost_no_speech(
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     assert words in record.getMessage()
+    assert "hunter2" not in record.getMessage()
 
 
 @pytest.mark.parametrize("environment", [{}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}])

@@ -7,6 +7,6 @@ from pathlib import Path
 from cosyvoice_worker.names import SOURCE_ROOT
 
 
-def boundary_of(path: str) -> Path:
-    """The whole mounted claim that the model directory `path` lies in, or the directory itself."""
-    return Path(SOURCE_ROOT) if Path(path).is_relative_to(SOURCE_ROOT) else Path(path)
+def boundary_of(path: str, root: Path = Path(SOURCE_ROOT)) -> Path:
+    """The whole mounted claim, wherever the model directory `path` is said to lie; without one, that directory."""
+    return root if root.is_dir() or Path(path).is_relative_to(root) else Path(path)

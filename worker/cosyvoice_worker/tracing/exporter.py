@@ -19,6 +19,7 @@ QUEUED_SPANS = 2048
 BATCH_SPANS = 512
 BATCH_SECONDS = 1.0
 TIMEOUT_SECONDS = 10.0
+ANSWER_BYTES = 64 * 1024
 CLOSE_SECONDS = 3.0
 RETRY_SECONDS = (1.0, 2.0, 4.0)
 # OTLP/HTTP, "Retryable Response Codes".
@@ -115,7 +116,7 @@ class Exporter:
             headers = {"Content-Type": "application/json", **self._settings.headers}
             connection.request("POST", target or "/", body, headers)
             answer = connection.getresponse()
-            answer.read()
+            answer.read(ANSWER_BYTES)  # so much of it as a collector has reason to say
             return answer.status
         finally:
             connection.close()

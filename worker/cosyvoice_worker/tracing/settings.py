@@ -45,18 +45,29 @@ def from_environment(environment: Mapping[str, str], resource: Mapping[str, str]
             raise TracingError(f"{name} is {environment[name]!r}; traces are sent as {PROTOCOL}, and not otherwise")
     name = TRACES_ENDPOINT if environment.get(TRACES_ENDPOINT) else ENDPOINT
     endpoint = environment.get(name, "")
-    parts = urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_address(endpoint):
         raise TracingError(f"{name} is {endpoint!r}; expected an address such as http://collector:4318")
+    headers = _pairs(environment, HEADERS)
+    for key, value in headers.items():
+        if not (key + value).isascii() or not (key + value).isprintable():
+            raise TracingError(f"{HEADERS} gives {key!r} a value that no header can have")
     named = _pairs(environment, RESOURCE_ATTRIBUTES)
     if environment.get(SERVICE_NAME):
         named["service.name"] = environment[SERVICE_NAME]
     return TracingSettings(
         endpoint=endpoint if name == TRACES_ENDPOINT else endpoint.rstrip("/") + TRACES_PATH,
-        headers=_pairs(environment, HEADERS),
+        headers=headers,
         certificate=environment.get(CERTIFICATE) or None,
         resource={**resource, **named},
     )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that are no address, a port that is no number
+        return False
 
 
 def _pairs(environment: Mapping[str, str], name: str) -> dict[str, str]:
