@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ from cosyvoice_worker.voices import audio, files, pack
 from cosyvoice_worker.voices.errors import VoiceError
 from cosyvoice_worker.voices.limits import COSYVOICE2
 from cosyvoice_worker.voices.pack import Pack
-from cosyvoice_worker.weights import checkpoint
+from cosyvoice_worker.weights import checkpoint, pickles
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def readers(model: Path, folder: Path) -> dict[str, Reader]:
     a_config = json.dumps(_MODEL_JSON).encode()
     return {
         "checkpoint": Reader((zipped, before_zip), _file(folder, "a.pt", checkpoint.read), (WorkerError,)),
+        "pickle": Reader((_pickle(zipped),), pickles.problem_of, ()),
         "safetensors": Reader((tensors,), _file(folder, "a.safetensors", checkpoint.read), (WorkerError,)),
         "inspected-checkpoint": Reader((zipped, before_zip), _inspected(folder, "i.pt"), (WorkerError,)),
         "inspected-pack": Reader((voice, tensors), _inspected(folder, "i.safetensors"), (WorkerError,)),
@@ -116,6 +118,11 @@ def _checkpoint(*, zipped: bool) -> bytes:
     tensors = {"a.weight": torch.ones(3, 4), "b": torch.zeros(5)}
     torch.save(tensors, stream, _use_new_zipfile_serialization=zipped)
     return stream.getvalue()
+
+
+def _pickle(checkpoint: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(checkpoint)) as archive:
+        return next(archive.read(name) for name in archive.namelist() if name.endswith("/data.pkl"))
 
 
 def _safetensors() -> bytes:

@@ -21,6 +21,7 @@ from dev.fuzz.readers import Reader, readers
 VARIANTS = 1000
 NAMES = (
     "checkpoint",
+    "pickle",
     "safetensors",
     "inspected-checkpoint",
     "inspected-pack",
