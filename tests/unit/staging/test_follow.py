@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -14,6 +15,7 @@ from cosyvoice_worker.staging import locks
 from cosyvoice_worker.staging.follow import POLL_SECONDS
 from cosyvoice_worker.staging.selection import select
 from cosyvoice_worker.staging.space import needed_for
+from tests.unit.staging.conftest import model_json
 from tests.unit.staging.following import NEW, NEXT, OLD, Pod
 
 
@@ -113,6 +115,20 @@ def test_a_document_that_cannot_be_used_is_a_failed_order(pod: Pod) -> None:
     pod.order(f"{NEW}.1")
 
     assert pod.until_answered(f"{NEW}.1")["outcome"]["reason"] == "InvalidConfig"
+
+
+def test_a_document_that_names_two_revisions_stages_neither(pod: Pod) -> None:
+    pod.start()
+    document = json.dumps(model_json(pod.claim / "v2", OLD))
+    (pod.config / "candidate.json").write_text(f'{{"revision": "{NEW}", {document[1:]}')
+    pod.order(f"{NEW}.1")
+
+    answer = pod.until_answered(f"{NEW}.1")
+
+    assert (answer["state"], answer["outcome"]["reason"]) == ("Failed", "InvalidConfig")
+    assert answer["outcome"]["message"].endswith(f"names two revisions, {NEW} and {OLD}")
+    assert pod.staged(NEW) is None
+    assert len(pod.versions()) == 1
 
 
 def test_an_order_waits_for_its_document(pod: Pod) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from cosyvoice_worker import documents
-from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError
+from cosyvoice_worker.outcome import Outcome, Phase, Reason, WorkerError, fail
 from cosyvoice_worker.settings import parse_settings, read_document
 from cosyvoice_worker.staging import orders
 from cosyvoice_worker.staging.attempt import Attempt
@@ -107,7 +107,7 @@ class Follower:
             self._answer(order, self._killed_too_often(order))
             return
         try:
-            task = self._task(path)
+            task = self._task(path, order.revision)
         except WorkerError as error:
             self._answer(order, _failed(order, error, tries))
             return
@@ -115,10 +115,13 @@ class Follower:
         attempt = Attempt(partial(stage, task, self._root), self._root, self._stall_seconds)
         self._running = Running(order, attempt, tries, time.monotonic())
 
-    def _task(self, path: str) -> Task:
-        """What to stage for the document at `path`. Raises WorkerError."""
+    def _task(self, path: str, revision: str) -> Task:
+        """What to stage for the document at `path`, which was found by the `revision` it names. Raises WorkerError."""
         document = read_document(path, Phase.STAGE)
         settings = parse_settings(document, Phase.STAGE, name=path)
+        if settings.revision != revision:
+            message = f"{path} names two revisions, {revision} and {settings.revision}"
+            raise fail(Reason.INVALID_CONFIG, Phase.STAGE, message, file=path)
         return Task(
             settings=settings,
             document=document,
