@@ -59,6 +59,7 @@ def test_a_worker_whose_cgroup_is_writable_sets_it_on_its_engine_alone(measured:
 
     assert delegated["high"] == {".": "max", "front": "max", "engine-1": str(HIGH)}
     assert delegated["engine in its leaf"]
+    assert delegated["repaired"] == str(HIGH)
     assert delegated["told"] == {
         "wanted": HIGH, "state": "Applied", "applied": HIGH, "route": "Delegated", "reason": None,
     }  # fmt: skip

@@ -163,6 +163,9 @@ def delegated(containerd: Containerd) -> Measured:
         measured["rounds"].append({"alone": alone, "beside the hog": beside, "throttled": throttled})
     os.kill(engine, signal.SIGUSR2)
     measured["front throttled"] = events(worker, "front")["high"]
+    (worker.cgroup / "engine-1" / "memory.high").write_text(MAX)
+    wait_for("memory.high to be set again", lambda: worker.value("engine-1/memory.high") == str(HIGH))
+    measured["repaired"] = worker.value("engine-1/memory.high")
     worker.end()
     return measured
 

@@ -98,6 +98,7 @@ def _guarded_protocol(limits: Limits, admin_port: int) -> type[H11Protocol]:
 
         _head_timer: asyncio.TimerHandle | None = None
         _unsent_timer: asyncio.TimerHandle | None = None
+        _emptied = 0  # how often what waits to be sent has become little enough to go on
 
         def connection_made(self, transport: Any) -> None:  # uvicorn's own signature narrows asyncio's
             super().connection_made(transport)
@@ -108,7 +109,7 @@ def _guarded_protocol(limits: Limits, admin_port: int) -> type[H11Protocol]:
                 transport.abort()
                 return
             self._watch_head()
-            self._watch_unsent(0)
+            self._watch_unsent((0, 0))
 
         def connection_lost(self, exc: Exception | None) -> None:
             clients.discard(self)
@@ -135,12 +136,16 @@ def _guarded_protocol(limits: Limits, admin_port: int) -> type[H11Protocol]:
                 self._head_timer.cancel()
                 self._head_timer = None
 
-        def _watch_unsent(self, before: int) -> None:
-            """Drop it where as many bytes wait to be sent as a while ago: closing it would wait for them for ever."""
-            unsent = self.transport.get_write_buffer_size()
-            if unsent and unsent == before:
+        def resume_writing(self) -> None:
+            self._emptied += 1
+            super().resume_writing()
+
+        def _watch_unsent(self, before: tuple[int, int]) -> None:
+            """Drop it where the same bytes wait to be sent as a while ago: closing it would wait for them for ever."""
+            now = (self.transport.get_write_buffer_size(), self._emptied)
+            if now[0] and now == before:
                 self.transport.abort()
             else:
-                self._unsent_timer = self.loop.call_later(limits.unread_seconds, self._watch_unsent, unsent)
+                self._unsent_timer = self.loop.call_later(limits.unread_seconds, self._watch_unsent, now)
 
     return GuardedProtocol
