@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from dev.cluster import build, registry
-from dev.cluster.modules import HELM
+from dev.cluster.modules import HELM, HELM3
 
 CHART = Path(__file__).parents[1] / "charts" / "cosyvoice"
 
@@ -69,6 +69,11 @@ class Helm:
 def find(kubeconfig: Path | None = None) -> Helm:
     """The pinned Helm; the first time it is built, which takes a minute or two."""
     return Helm(build.built(HELM, registry.default_cache(), say) / "helm", kubeconfig)
+
+
+def find_helm3() -> Helm:
+    """The last Helm 3, built in the same way; it renders and lints."""
+    return Helm(build.built(HELM3, registry.default_cache(), say) / "helm")
 
 
 def say(line: str) -> None:

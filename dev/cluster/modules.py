@@ -83,3 +83,8 @@ HELM_VERSION = "v4.3.2"
 HELM = Module(
     "helm", "tool", ("helm",), ("-ldflags", f"-s -w -X helm.sh/helm/v4/internal/version.version={HELM_VERSION}")
 )
+# The one before it, which is still in use: the chart is linted and rendered with it too.
+HELM3_VERSION = "v3.22.0"
+HELM3 = Module(
+    "helm3", "tool", ("helm",), ("-ldflags", f"-s -w -X helm.sh/helm/v3/internal/version.version={HELM3_VERSION}")
+)

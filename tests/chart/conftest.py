@@ -24,6 +24,12 @@ def chart_helm() -> Helm:
 
 
 @pytest.fixture(scope="session")
+def helm3() -> Helm:
+    """The Helm before it."""
+    return helm.find_helm3()
+
+
+@pytest.fixture(scope="session")
 def render(chart_helm: Helm) -> Render:
     """`render(values, *flags, release=…)`: the objects of the chart with these values."""
 

@@ -12,7 +12,7 @@ import yaml
 
 from cosyvoice_worker._version import __version__
 from dev.helm import CHART, Helm
-from tests.chart.conftest import NAMESPACE, Objects, Render, only
+from tests.chart.conftest import NAMESPACE, RELEASE, Objects, Render, only
 from tests.chart.values import CLUSTER_WIDE, EVERYTHING
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "defaults.yaml"
@@ -45,6 +45,22 @@ def test_helm_finds_nothing_to_say_against_the_chart(chart_helm: Helm, values: d
     said = chart_helm.run("lint", "--strict", str(CHART), "--namespace", NAMESPACE, values=values)
 
     assert "0 chart(s) failed" in said
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+def test_helm_3_finds_nothing_either_and_renders_the_same(helm3: Helm, render: Render, values: dict[str, Any]) -> None:
+    # Each Helm takes another Kubernetes for granted where it is told none.
+    flags = ("--kube-version", "1.37.0")
+
+    said = helm3.run("lint", "--strict", str(CHART), "--namespace", NAMESPACE, *flags, values=values)
+
+    assert "0 chart(s) failed" in said
+    assert by_name(helm3.template(RELEASE, NAMESPACE, values, *flags)) == by_name(render(values, *flags))
+
+
+def by_name(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
+    """The objects by kind and name: the two Helms sort equal kinds differently."""
+    return {(one["kind"], one["metadata"]["name"]): one for one in objects}
 
 
 @pytest.mark.parametrize("kubernetes", [f"1.{minor}" for minor in range(31, 38)])
