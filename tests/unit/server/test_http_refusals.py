@@ -62,6 +62,20 @@ async def test_a_body_over_the_limit_is_refused_before_it_has_all_arrived(front:
     assert reply.json["detail"] == "the body is over the limit of 1,048,576 bytes"
 
 
+async def test_bodies_that_are_read_at_a_time_have_a_limit_together() -> None:
+    async with running_front(fake_engine.good, limits=Limits(bodies_bytes=1000)) as front:
+        slow = await front.connect()
+        await slow.send("POST", SPEECH, b" " * 990, content_length="2000")
+        while (refused := await front.speak()).status == 200:
+            pass  # what the slow one has sent is not all there yet
+        slow.leave()
+        while (await front.speak()).status == 429:
+            pass
+
+    assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+    assert refused.json["detail"].startswith("the bodies that are being read hold more than 1,000 bytes together")
+
+
 async def test_a_body_whose_length_is_told_in_two_ways_ends_the_connection(front: RunningFront) -> None:
     client = await front.connect()
     await client.send("POST", SPEECH, b"0\r\n\r\n", transfer_encoding="chunked")

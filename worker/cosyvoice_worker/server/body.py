@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -17,10 +18,18 @@ LINGER_SECONDS = 2.0
 LINGER_BYTES = 16 * MIB
 
 
-async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes:
+@dataclass(slots=True)
+class Held:
+    """What the bodies hold together that are being read, in bytes."""
+
+    bytes: int = 0
+
+
+async def read_body(headers: Headers, receive: Receive, limits: Limits, held: Held) -> bytes:
     """The whole body, as it was sent: a coded one could unpack to any size.
 
-    Raises Problem (coded, too large, too slow), or ClientDisconnect when the client has gone.
+    Raises Problem (coded, too large, too slow, too much beside what `held` counts), or ClientDisconnect when the client
+    has gone.
     """
     coding = ", ".join(headers.getlist("content-encoding")).strip().lower()
     if coding not in ("", "identity"):
@@ -35,13 +44,19 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ClientDisconnect
-                body += message.get("body", b"")
+                part = message.get("body", b"")
+                body += part
+                held.bytes += len(part)
                 if len(body) > limits.body_bytes:
                     raise problems.body_too_large(limits.body_bytes)
+                if held.bytes > limits.bodies_bytes:
+                    raise problems.too_many_bodies(limits.bodies_bytes)
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError as error:
         raise problems.body_timeout(limits.body_seconds) from error
+    finally:
+        held.bytes -= len(body)
 
 
 class LingeringResponse(Response):

@@ -16,7 +16,7 @@ from cosyvoice_worker.server.context import REQUEST_ID
 from cosyvoice_worker.server.problems import CONTENT_TYPE, Problem
 
 # The body of these requests was not read to its end.
-_UNREAD = frozenset({"body-too-large", "body-timeout", "coded-body", "two-lengths"})
+_UNREAD = frozenset({"body-too-large", "body-timeout", "coded-body", "too-many-bodies", "two-lengths"})
 
 log = logging.getLogger(__name__)
 

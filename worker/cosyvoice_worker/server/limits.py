@@ -15,6 +15,8 @@ class Limits:
     text_characters: int = 5000
     instructions_characters: int = 1000
     body_bytes: int = MIB
+    # Of all bodies that are being read at a time: there may be as many of them as connections.
+    bodies_bytes: int = 32 * MIB
     body_seconds: float = 15.0
     head_seconds: float = 15.0
     keep_alive_seconds: int = 65

@@ -47,7 +47,7 @@ _SPEECH_PROBLEMS = {
     408: "The body did not arrive in time.",
     413: "The text or the body is too long.",
     415: "The body has a Content-Encoding, and none is taken.",
-    429: "The queue is full; come back after Retry-After seconds.",
+    429: "The queue is full, or too many bodies are on their way; come back after Retry-After seconds.",
     500: "The model failed.",
     503: "Not ready, or the engine ended before the first audio; come back after Retry-After seconds.",
     504: "The deadline passed before the first audio. A stream that has begun is cut instead.",

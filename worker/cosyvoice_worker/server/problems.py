@@ -75,6 +75,11 @@ def coded_body(coding: str) -> Problem:
     return Problem(415, "coded-body", f"the body is coded ({coding[:63]!r}): send it without Content-Encoding")
 
 
+def too_many_bodies(limit: int) -> Problem:
+    detail = f"the bodies that are being read hold more than {limit:,} bytes together; try again in 1 s"
+    return Problem(429, "too-many-bodies", detail, retry_after=1, limit=limit)
+
+
 def body_timeout(seconds: float) -> Problem:
     return Problem(408, "body-timeout", f"the body did not arrive within {seconds:g} s")
 

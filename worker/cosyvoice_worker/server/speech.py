@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from cosyvoice_worker.names import HEADER_TRACEPARENT
 from cosyvoice_worker.server import problems
-from cosyvoice_worker.server.body import read_body
+from cosyvoice_worker.server.body import Held, read_body
 from cosyvoice_worker.server.context import REQUEST_ID
 from cosyvoice_worker.server.dispatcher import Dispatcher
 from cosyvoice_worker.server.job import Job
@@ -45,6 +45,7 @@ class Speech:
         tracer: Tracer | None = None,
     ) -> None:
         self.active = 0
+        self._bodies = Held()
         self._state = state
         self._dispatcher = dispatcher
         self._voices = voices
@@ -73,7 +74,7 @@ class Speech:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, told: SpeechLog) -> None:
         limits = self._dispatcher.limits
-        request = parse_speech(await read_body(Headers(scope=scope), receive, limits), limits)
+        request = parse_speech(await read_body(Headers(scope=scope), receive, limits, self._bodies), limits)
         await self._check_voice(request)
         if not self._state.serving:
             raise problems.not_ready(self._state.phase, NOT_READY_RETRY_SECONDS)
