@@ -5,6 +5,7 @@ The worker is one for all: what one row breaks, the next ones find.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.engine.serving_worker import HOST, ServingWorker
@@ -66,6 +68,16 @@ REQUESTS: dict[str, tuple[bytes, int, str]] = {
         "the body is over the limit of 1,048,576 bytes",
     ),
     "a gzip bomb": (post(gzip.compress(bytes(64 * MIB)), "Content-Encoding: gzip"), 415, "the body is coded ('gzip')"),
+    "a gzip bomb in a second header": (
+        post(gzip.compress(bytes(MIB)), "Content-Encoding: identity", "Content-Encoding: gzip"),
+        415,
+        "the body is coded ('identity, gzip')",
+    ),
+    "a body that hides a request": (
+        post(b"0\r\n\r\n" + get("/v1/models"), "Transfer-Encoding: chunked"),
+        400,
+        "the length of the body is told twice",
+    ),
     "a voice that is a path": (post(said(voice="../../etc/passwd")), 404, "there is no voice '../../etc/passwd'"),
     "a voice that is broken": (
         post(said(voice="overlapping")),
@@ -74,6 +86,8 @@ REQUESTS: dict[str, tuple[bytes, int, str]] = {
     ),
     "a path up and out": (get("/docs/../../etc/passwd"), 404, "there is nothing at /docs/../../etc/passwd"),
     "a path up and out, spelled": (get("/docs/%2e%2e/%2e%2e/etc/passwd"), 404, "there is nothing at /docs/"),
+    "a path that leads elsewhere": (get("/v1/models/").replace(b"test", b"evil.example"), 404, "there is nothing at"),
+    "a host that is none": (get("/nothing").replace(b"test", b"["), 404, "there is nothing at /nothing"),
     "a header without end": (b"GET /ping HTTP/1.1\r\nX: " + b"a" * 65_600, 400, "Invalid HTTP request"),
     "two lengths": (post(b"{}", "Content-Length: 3"), 400, "Invalid HTTP request"),
     "a length that is none": (get("/ping", "Content-Length: -1"), 400, "Invalid HTTP request"),
@@ -147,6 +161,28 @@ def test_a_request_is_refused(name: str, worker: ServingWorker) -> None:
     assert words in body
     assert worker.ping()
     assert peak(worker.process.pid) < FRONT_BYTES
+
+
+def test_a_hundred_bodies_that_do_not_end_do_not_fill_the_front(worker: ServingWorker) -> None:
+    connections = [Connection(worker.api_port) for _ in range(100)]
+    for connection in connections:
+        with contextlib.suppress(ConnectionError):  # it has been refused
+            connection.sock.sendall(post(bytes(MIB - 10), length=MIB))
+
+    assert connections[-1].answer()[0] == 429
+    assert peak(worker.process.pid) < FRONT_BYTES
+    for connection in connections:
+        connection.sock.close()
+
+
+def test_more_connections_than_there_may_be_leave_the_probes_alone(worker: ServingWorker) -> None:
+    connections = [Connection(worker.api_port) for _ in range(1200)]
+
+    assert httpx.get(f"http://{HOST}:{worker.admin_port}/ping").status_code == 200
+    assert connections[-1].sock.recv(1) == b""
+    assert peak(worker.process.pid) < FRONT_BYTES
+    for connection in connections:
+        connection.sock.close()
 
 
 @pytest.mark.parametrize("name", [*PACKS, "outside"])
