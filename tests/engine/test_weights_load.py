@@ -185,6 +185,12 @@ def test_a_tensor_that_does_not_fit_is_exit_code_66(
             "cosyvoice2.yaml: hift.upsample_rates should be 3 entries, but is '2 entries'",
         ),
         (
+            "n_fft: 16",
+            "n_fft: 1099511627776",
+            "cosyvoice2.yaml: hift.istft_params.n_fft should be 16 by the shape of conv_post.weight, but is"
+            " 1099511627776",
+        ),
+        (
             "sample_rate: 24000",
             "sample_rate: 22050",
             "cosyvoice2.yaml: sample_rate should be 24000, but is 22050",

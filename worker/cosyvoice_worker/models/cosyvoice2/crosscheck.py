@@ -82,6 +82,7 @@ def _check_flow(yaml: Settings, flow: FlowConfig, sizes: FlowSizes) -> None:
 def _check_hift(yaml: Settings, hift: HiftConfig, sizes: HiftSizes) -> None:
     _agree(yaml, "hift.in_channels", sizes.mel_channels, "conv_pre.weight")
     _agree(yaml, "hift.base_channels", sizes.channels, "conv_pre.weight")
+    _agree(yaml, "hift.istft_params.n_fft", sizes.n_fft, "conv_post.weight")
     _agree(yaml, "hift.nb_harmonics", sizes.harmonics - 1, "m_source.l_linear.weight")
     _agree(yaml, "hift.f0_predictor.cond_channels", sizes.f0.channels, "f0_predictor.condnet.0.weight")
     kernels = {

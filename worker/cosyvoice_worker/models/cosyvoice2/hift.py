@@ -37,6 +37,7 @@ class HiftSizes:
     harmonics: int
     pre_kernel: int
     post_kernel: int
+    n_fft: int  # the last convolution gives the real and the imaginary part of each bin
     up_kernels: tuple[int, ...]
     resblock_kernels: tuple[int, ...]  # side by side in every stage
     source_resblock_kernels: tuple[int, ...]  # one a stage
@@ -169,6 +170,7 @@ def hift_sizes(state: Mapping[str, Tensor]) -> HiftSizes:
         harmonics=shapes.of("m_source.l_linear.weight", 2)[1],
         pre_kernel=pre_kernel,
         post_kernel=shapes.of("conv_post.weight", 3)[2],
+        n_fft=shapes.of("conv_post.weight", 3)[0] - 2,
         up_kernels=tuple(shapes.of(f"ups.{i}.weight", 3)[2] for i in range(stages)),
         resblock_kernels=tuple(shapes.of(f"resblocks.{i}.convs1.0.weight", 3)[2] for i in range(side_by_side)),
         source_resblock_kernels=tuple(shapes.of(f"source_resblocks.{i}.convs1.0.weight", 3)[2] for i in range(stages)),
