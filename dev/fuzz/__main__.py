@@ -1,6 +1,6 @@
 """`make fuzz`: feeds readers with damaged and hostile variants until the time is over.
 
-    python -m dev.fuzz.campaign [--seconds 180] [--seed N] [--memory-mib 4096] [reader ...]
+    python -m dev.fuzz [--seconds 180] [--seed N] [--memory-mib 4096] [reader ...]
 
 Each reader runs in a process of its own, with bounded memory and five seconds for each variant. A fault ends the
 reader's run, and its bytes are kept in the folder `fuzz-faults`.
