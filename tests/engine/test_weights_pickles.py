@@ -60,7 +60,9 @@ def test_they_are_found_behind_other_pickles_too() -> None:
 
 
 def test_instructions_without_end_are_not() -> None:
-    assert problem_of(b"\x80\x02(" + b"N" * MAX_BYTES + b"t.") == TOO_LONG
+    text = b"X" + (2**20).to_bytes(4, "little") + bytes(2**20)
+
+    assert problem_of(b"\x80\x02(" + text * 17 + b"t.") == TOO_LONG
     assert problem_of(b"\x80\x02X" + (2**31).to_bytes(4, "little") + bytes(MAX_BYTES)) == TOO_LONG
 
 

@@ -43,11 +43,11 @@ MODELS: dict[str, tuple[Change, int, str]] = {
         "loading hift.pt (* bytes) asks for more memory than is to be had",
     ),
     "a tensor of 2^60 numbers": (models.claiming_tensor, 65, "hift.pt (* bytes) is damaged: "),
-    "10^5 keys": (models.keys(10**5), 66, "hift.pt: the entry 0 is a NoneType, not a tensor"),
-    "10^6 keys": (
-        models.keys(10**6),
+    "10^6 keys": (models.keys(10**6), 66, "hift.pt: the entry 0 is a NoneType, not a tensor"),
+    "20 MB of a name": (
+        models.named("n" * 20_000_000),
         66,
-        "hift.pt is no plain checkpoint of tensors: its instructions are more than 4194304 bytes",
+        "hift.pt is no plain checkpoint of tensors: its instructions are more than 16777216 bytes",
     ),
     "a key that takes 2^40 steps": (
         pickled(pickle.EMPTY_DICT + pickle.MARK + KEY_OF_2_TO_40),
