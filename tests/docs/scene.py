@@ -36,6 +36,7 @@ class Scene:
     after: Mapping[str, Action] = field(default_factory=dict)
     instead: Mapping[str, Action] = field(default_factory=dict)
     end: Action = nothing
+    long: bool = False  # takes minutes
     at_last: tuple[str, ...] = ()  # what stands first on the page and is done when the rest is
 
     def beginnings(self) -> set[str]:

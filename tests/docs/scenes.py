@@ -42,6 +42,7 @@ SCENES: dict[str, Scene] = {
     "docs/development.md": Scene(
         after={"make demo": partial(steps.audible, "narrator.wav")},
         end=steps.tree_as_it_was,
+        long=True,
     ),
     "CONTRIBUTING.md": Scene(world=Stage.operator, instead={"make run ARGS=": steps.own_operator}),
     "docs/user-guide.md": Scene(
@@ -57,6 +58,7 @@ SCENES: dict[str, Scene] = {
     "docs/voices.md": Scene(
         world=Stage.operator, after={"cosyvoice-worker synthesize": partial(steps.audible, "hello.wav")}
     ),
+    "docs/benchmarks.md": Scene(world=Stage.model),
     "docs/rehearsing-failures.md": Scene(
         world=Stage.model,
         before={
@@ -75,7 +77,6 @@ SCENES: dict[str, Scene] = {
     ),
     "docs/metrics-and-alerts.md": Scene(world=steps.monitored_kinds),
     "docs/api.md": Scene(world=Stage.operator),
-    "docs/benchmarks.md": Scene(world=Stage.model),
     steps.INSTALL: Scene(
         world=steps.empty_but_for_namespaces,
         before={

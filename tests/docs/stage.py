@@ -69,21 +69,36 @@ class Stage:
         self.target.kubectl.apply(*objects)
 
     def operator(self) -> None:
-        """The operator as docs/install.md installs it, unless an earlier page had it installed; no models."""
+        """The operator as docs/install.md installs it, unless an earlier page had it installed."""
         if not self.installed:
             self.empty()
             self.namespaces()
             self.install(self)
             self.installed = True
+
+    def no_model(self) -> None:
+        """The operator, and nothing of an earlier page beside it."""
+        self.operator()
         place = self.playground
         place.run("delete", "cosyvoicemodel", "--all", "--wait=true")
         place.run("delete", "configmap,pod", "--all", "--wait=true")
 
     def model(self, **spec: Any) -> None:
-        """The operator and the model of the pages, new and ready."""
-        self.operator()
-        self.apply_model("v1.2.0", TINY_NAME, **spec)
+        """The operator and the model of the pages, new and ready, or still as an earlier page's reader found it."""
+        if spec or not self.installed or not self._as_it_was_made():
+            self.no_model()
+            self.apply_model("v1.2.0", TINY_NAME, **spec)
         self.ready()
+
+    def any_model(self) -> None:
+        """The operator and some model of that name."""
+        if not self.installed or self.playground.get("cosyvoicemodel", MODEL) is None:
+            self.model()
+
+    def _as_it_was_made(self) -> bool:
+        """Whether nobody has changed the spec of the model since it was made (here: with one replica)."""
+        found = self.playground.get("cosyvoicemodel", MODEL) or {"metadata": {}, "spec": {}}
+        return (found["metadata"].get("generation"), found["spec"].get("worker", {}).get("replicas")) == (1, 1)
 
     def apply_model(
         self, version: str, path: str, *, replicas: int = 1, resources: Any = RESOURCES, **spec: Any

@@ -83,7 +83,7 @@ def own_operator(stage: Stage) -> None:
 
 def voice_ann(stage: Stage) -> None:
     """The operator, and the voice of docs/voices.md, before there is a model: the pods then start with it."""
-    stage.operator()
+    stage.no_model()
     (snippet,) = [one for one in snippets("docs/voices.md") if "--configmap" in one.text]
     follow(snippet, stage)
 
@@ -125,7 +125,7 @@ def tree_as_it_was(stage: Stage) -> None:
 
 def monitored_kinds(stage: Stage) -> None:
     """A model, and the kinds of the Prometheus operator."""
-    stage.model()
+    stage.any_model()
     for plural, kind in (
         ("servicemonitors", "ServiceMonitor"),
         ("podmonitors", "PodMonitor"),

@@ -75,4 +75,5 @@ WHEN_A_VERSION_IS_BAD = Scene(
     },
     instead={WATCH: swapped_in_place},
     end=ended,
+    long=True,
 )
