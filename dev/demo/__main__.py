@@ -145,6 +145,7 @@ def prepare_namespace(where: Target, model_directory: Path) -> None:
         "the namespace's service account", lambda: kubectl.get("-n", NAMESPACE, "serviceaccount", "default"), timeout=30
     )
     if where.local:
+        source.give_up_other_volume(kubectl, NAMESPACE, model_directory.parent)
         kubectl.apply(*source.shared_volume(NAMESPACE, model_directory.parent))
         return
     kubectl.apply(source.dynamic_claim(NAMESPACE), source.loader_pod(NAMESPACE, where.worker_image))

@@ -57,6 +57,20 @@ def shared_volume(namespace: str, folder: Path) -> list[dict[str, Any]]:
     ]
 
 
+def give_up_other_volume(kubectl: Kubectl, namespace: str, folder: Path) -> None:
+    """Delete claim and volume where they show another folder than `folder`: neither can be changed to another one.
+
+    The claim goes when no pod uses it any more, so the models of the namespace have to go first.
+    """
+    volume = kubectl.get("persistentvolume", f"{namespace}-{CLAIM}")
+    if volume is None or volume["spec"]["hostPath"]["path"] == str(folder):
+        return
+    if kubectl.get("crd", "cosyvoicemodels.cosyvoice.dev") is not None:
+        kubectl.run("-n", namespace, "delete", "cosyvoicemodels", "--all", "--wait=true")
+    kubectl.run("-n", namespace, "delete", "persistentvolumeclaim", CLAIM, "--ignore-not-found", timeout=180)
+    kubectl.run("delete", "persistentvolume", volume["metadata"]["name"], "--ignore-not-found")
+
+
 def dynamic_claim(namespace: str) -> dict[str, Any]:
     """A claim of the cluster's default storage class. Most offer ReadWriteOnce only: the demo then runs one replica."""
     return {
