@@ -46,7 +46,7 @@ class Record:
         here = rows(self.file.read_text())
         if row not in here[self.place :]:
             return False
-        self.place = here.index(row, self.place)
+        self.place = here.index(row, self.place) + 1
         return True
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,7 @@ from dev.waiting import wait_for
 from tests.docs.reader import Reader, connects
 from tests.docs.record import Record
 
+logger = logging.getLogger(__name__)
 NAMESPACE = "speech"
 MODEL = "narrator"
 PRESUPPOSED = (NAMESPACE, "radio")
@@ -71,10 +74,13 @@ class Stage:
     def operator(self) -> None:
         """The operator as docs/install.md installs it, unless an earlier page had it installed."""
         if not self.installed:
+            began = time.monotonic()
             self.empty()
+            emptied = time.monotonic()
             self.namespaces()
             self.install(self)
             self.installed = True
+            logger.info("%.1f s to empty, %.1f s to install", emptied - began, time.monotonic() - emptied)
 
     def no_model(self) -> None:
         """The operator, and nothing of an earlier page beside it."""
