@@ -112,7 +112,8 @@ def what_the_kernel_can(stage: Stage) -> None:
         follow(snippet, stage)
     else:
         ((command, _),) = typed(snippet.text)
-        assert stage.reader.type(command).startswith("Unknown NotSupported: ")
+        beginning = "Unknown NotSupported: "
+        wait_for(beginning, lambda: stage.reader.type(command).startswith(beginning), timeout=120)
 
 
 def tree_as_it_was(stage: Stage) -> None:
