@@ -58,4 +58,4 @@ def stage(reader: Reader, models: tuple[Path, Path, Path], tmp_path_factory: pyt
     )
     found = Stage(target.find_local(), reader, weights, steps.install)
     yield found
-    found.empty()
+    found.empty(wait=False)

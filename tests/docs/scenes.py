@@ -44,6 +44,14 @@ SCENES: dict[str, Scene] = {
         end=steps.tree_as_it_was,
         long=True,
     ),
+    steps.INSTALL: Scene(
+        world=steps.empty_but_for_namespaces,
+        before={
+            steps.IN_SOME_NAMESPACES: partial(steps.without_a_release, "cosyvoice"),
+            steps.WITHOUT_THE_CRD: steps.released_again,
+        },
+        after={steps.WITHOUT_THE_CRD: steps.nothing_left},
+    ),
     "CONTRIBUTING.md": Scene(world=Stage.operator, instead={"make run ARGS=": steps.own_operator}),
     "docs/user-guide.md": Scene(
         world=steps.voice_ann,
@@ -77,12 +85,4 @@ SCENES: dict[str, Scene] = {
     ),
     "docs/metrics-and-alerts.md": Scene(world=steps.monitored_kinds),
     "docs/api.md": Scene(world=Stage.operator),
-    steps.INSTALL: Scene(
-        world=steps.empty_but_for_namespaces,
-        before={
-            steps.IN_SOME_NAMESPACES: partial(steps.without_a_release, "cosyvoice"),
-            steps.WITHOUT_THE_CRD: steps.released_again,
-        },
-        after={steps.WITHOUT_THE_CRD: steps.nothing_left},
-    ),
 }

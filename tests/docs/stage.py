@@ -47,7 +47,7 @@ class Stage:
         """The reader's namespace."""
         return Playground(self.target.kubectl, NAMESPACE, self.weights)
 
-    def empty(self) -> None:
+    def empty(self, *, wait: bool = True) -> None:
         """Remove every model, the operator however it came, and the namespaces of the pages."""
         kubectl = self.target.kubectl
         self.installed = False
@@ -55,8 +55,9 @@ class Stage:
         for namespace in (*PRESUPPOSED, *MADE):
             # Before the namespace, whose controller looks again only after half of the time that pods may take to end.
             kubectl.run("-n", namespace, "delete", "deployment,daemonset,pod", "--all", "--grace-period=1", timeout=200)
-        kubectl.run("delete", "namespace", *PRESUPPOSED, *MADE, "--ignore-not-found", timeout=300)
-        kubectl.run("delete", "persistentvolume", f"{NAMESPACE}-{CLAIM}", "--ignore-not-found")
+        gone = ("--ignore-not-found", f"--wait={wait}".lower())
+        kubectl.run("delete", "namespace", *PRESUPPOSED, *MADE, *gone, timeout=300)
+        kubectl.run("delete", "persistentvolume", f"{NAMESPACE}-{CLAIM}", *gone)
         kinds = "clusterrole,clusterrolebinding"
         kubectl.run("delete", kinds, "-l", "app.kubernetes.io/part-of=cosyvoice", "--ignore-not-found")
 
