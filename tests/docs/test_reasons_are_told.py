@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cosyvoice_operator import conditions, events
+from cosyvoice_operator import conditions, events, throttling
 from cosyvoice_worker.outcome import EXIT_CODES, RETRYABLE_EXIT_CODES, Reason
 from tests.docs.pages import ROOT
 
 GUIDE = (ROOT / "docs" / "user-guide.md").read_text(encoding="utf-8")
 WORKER = (ROOT / "docs" / "worker.md").read_text(encoding="utf-8")
+MEMORY_HIGH = (ROOT / "docs" / "memory-high.md").read_text(encoding="utf-8")
 # The operator's rooms that name reasons, each by a constant.
 ROOMS = ("assessment", "failures", "progress", "restoring", "judgement", "swapping")
 CAMEL_CASE = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
@@ -45,6 +46,18 @@ def test_every_reason_has_a_row(reason: str) -> None:
 )
 def test_every_condition_is_told(kind: str) -> None:
     assert f"`{kind}`" in GUIDE, f"docs/user-guide.md says nothing of the condition or reason {kind}"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [throttling.APPLIED, throttling.NOT_APPLIED, throttling.NOT_SUPPORTED, throttling.NOT_REPORTED],
+)
+def test_every_reason_of_memory_high_has_a_row(reason: str) -> None:
+    rows = [
+        line.split("|")[2].strip() for line in MEMORY_HIGH.splitlines() if line.startswith("| ") and "|" in line[2:]
+    ]
+
+    assert reason in rows, f"docs/memory-high.md says nothing of the reason {reason}"
 
 
 def test_every_event_and_every_reason_of_a_condition_is_told() -> None:
