@@ -62,7 +62,15 @@ SCENES: dict[str, Scene] = {
             "curl -o hello.wav": partial(steps.audible, "hello.wav"),
             "spec:": Stage.ready,
         },
+        end=steps.unpinned,
     ),
+    "docs/memory-high.md": Scene(
+        world=Stage.any_model,
+        after={"spec:": steps.told_of_memory_high},
+        instead={steps.MEMORY_HIGH: steps.what_the_kernel_can},
+        at_last=(steps.MEMORY_HIGH,),
+    ),
+    "docs/metrics-and-alerts.md": Scene(world=steps.monitored_kinds),
     "docs/voices.md": Scene(
         world=Stage.operator, after={"cosyvoice-worker synthesize": partial(steps.audible, "hello.wav")}
     ),
@@ -77,12 +85,5 @@ SCENES: dict[str, Scene] = {
         after={"apiVersion: v1": steps.made_in_the_claim},
     ),
     "docs/when-a-version-is-bad.md": WHEN_A_VERSION_IS_BAD,
-    "docs/memory-high.md": Scene(
-        world=Stage.model,
-        after={"spec:": steps.told_of_memory_high},
-        instead={steps.MEMORY_HIGH: steps.what_the_kernel_can},
-        at_last=(steps.MEMORY_HIGH,),
-    ),
-    "docs/metrics-and-alerts.md": Scene(world=steps.monitored_kinds),
     "docs/api.md": Scene(world=Stage.operator),
 }

@@ -54,7 +54,8 @@ class Stage:
         kubectl.run("delete", "crd", "cosyvoicemodels.cosyvoice.dev", "--ignore-not-found", timeout=200)
         for namespace in (*PRESUPPOSED, *MADE):
             # Before the namespace, whose controller looks again only after half of the time that pods may take to end.
-            kubectl.run("-n", namespace, "delete", "deployment,daemonset,pod", "--all", "--grace-period=1", timeout=200)
+            kinds = "deployment,daemonset,replicaset,pod"
+            kubectl.run("-n", namespace, "delete", kinds, "--all", "--grace-period=1", timeout=200)
         gone = ("--ignore-not-found", f"--wait={wait}".lower())
         kubectl.run("delete", "namespace", *PRESUPPOSED, *MADE, *gone, timeout=300)
         kubectl.run("delete", "persistentvolume", f"{NAMESPACE}-{CLAIM}", *gone)
@@ -88,7 +89,8 @@ class Stage:
         self.operator()
         place = self.playground
         place.run("delete", "cosyvoicemodel", "--all", "--wait=true")
-        place.run("delete", "configmap,pod", "--all", "--wait=true")
+        # A container that a page has stopped would take its time to end.
+        place.run("delete", "configmap,pod", "--all", "--grace-period=1", "--wait=true")
 
     def model(self, **spec: Any) -> None:
         """The operator and the model of the pages, new and ready, or still as an earlier page's reader found it."""
@@ -104,8 +106,11 @@ class Stage:
 
     def _as_it_was_made(self) -> bool:
         """Whether nobody has changed the spec of the model since it was made (here: with one replica)."""
-        found = self.playground.get("cosyvoicemodel", MODEL) or {"metadata": {}, "spec": {}}
-        return (found["metadata"].get("generation"), found["spec"].get("worker", {}).get("replicas")) == (1, 1)
+        found = self.playground.get("cosyvoicemodel", MODEL)
+        if found is None:
+            return False
+        spec = found["spec"]
+        return (found["metadata"]["generation"], spec["version"], spec["worker"]["replicas"]) == (1, "v1.2.0", 1)
 
     def apply_model(
         self, version: str, path: str, *, replicas: int = 1, resources: Any = RESOURCES, **spec: Any

@@ -100,6 +100,11 @@ def earlier_revision(stage: Stage) -> None:
     stage.reader.knows(REVISION=found[0]["metadata"]["labels"]["cosyvoice.dev/revision"])
 
 
+def unpinned(stage: Stage) -> None:
+    """The pin is taken away again, as the page says."""
+    stage.reader.type(f"kubectl annotate cvm {MODEL} cosyvoice.dev/rollback-to-", may_fail=True)
+
+
 def told_of_memory_high(stage: Stage) -> None:
     """The condition is there."""
     wait_for("the condition", lambda: stage.playground.condition(MODEL, "MemoryHighApplied"))
