@@ -40,6 +40,7 @@ class Stage:
     weights: Path
     install: Callable[[Stage], None]
     installed: bool = field(default=False, init=False)
+    bare: bool = field(default=False, init=False)  # neither operator nor models, but the namespaces and the claim
     record: Record | None = field(default=None, init=False)
 
     @property
@@ -50,7 +51,7 @@ class Stage:
     def empty(self, *, wait: bool = True) -> None:
         """Remove every model, the operator however it came, and the namespaces of the pages."""
         kubectl = self.target.kubectl
-        self.installed = False
+        self.installed = self.bare = False
         kubectl.run("delete", "crd", "cosyvoicemodels.cosyvoice.dev", "--ignore-not-found", timeout=200)
         for namespace in (*PRESUPPOSED, *MADE):
             # Before the namespace, whose controller looks again only after half of the time that pods may take to end.
@@ -77,11 +78,12 @@ class Stage:
         """The operator as docs/install.md installs it, unless an earlier page had it installed."""
         if not self.installed:
             began = time.monotonic()
-            self.empty()
+            if not self.bare:
+                self.empty()
+                self.namespaces()
             emptied = time.monotonic()
-            self.namespaces()
             self.install(self)
-            self.installed = True
+            self.installed, self.bare = True, False
             logger.info("%.1f s to empty, %.1f s to install", emptied - began, time.monotonic() - emptied)
 
     def no_model(self) -> None:

@@ -56,6 +56,7 @@ def empty_but_for_namespaces(stage: Stage) -> None:
 def nothing_left(stage: Stage) -> None:
     """Neither models nor their kind."""
     wait_for("the kind to go", lambda: stage.target.kubectl.get("crd", "cosyvoicemodels.cosyvoice.dev") is None)
+    stage.bare = True
 
 
 def without_a_release(name: str, stage: Stage, namespace: str = deploy.NAMESPACE) -> None:
