@@ -14,6 +14,7 @@ from dev.images.references import Image
 from dev.images.storage import Storage, clear_leftovers, open_storage, remove_storage
 
 # buildah announces a step of the Dockerfile so, after its stage: "[2/3] STEP 1/4: COPY ..."
+VERSION_LABEL = "org.opencontainers.image.version"
 STEP = re.compile(r"(\[\d+/\d+\] )?STEP ")
 
 
@@ -72,6 +73,8 @@ def build_arguments(kind: str, name: str, secrets: dict[str, str]) -> list[str]:
         *(f"--secret=id={key},src={path}" for key, path in secrets.items()),
         # No REVISION: the same content has to give the same image, whatever commit it is in.
         f"--build-arg=VERSION={__version__}",
+        # Once more: buildah takes the step that labels from its cache, whatever VERSION was when it was made.
+        f"--label={VERSION_LABEL}={__version__}",
         *device,
         f"--file={REPOSITORY / f'Dockerfile.{dockerfile}'}",
         f"--tag={name}",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cosyvoice_worker._version import __version__
 from dev.images import builder, command, delivery, locks, packages, storage
 from dev.images.errors import ImageError
 from dev.images.layout import REPOSITORY
@@ -57,6 +58,10 @@ def test_nothing_but_content_and_version_goes_into_a_build() -> None:
         ["--timestamp", "1750000000"],
         ["--build-arg", "VERSION"],
     ]
+
+
+def test_a_build_is_labelled_whatever_the_cache_holds() -> None:
+    assert f"--label=org.opencontainers.image.version={__version__}" in builder.build_arguments("operator", "n", {})
 
 
 def test_an_images_configuration_is_read() -> None:
